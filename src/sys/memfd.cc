@@ -1,0 +1,29 @@
+#include "sys/memfd.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <string>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U  // Linux 6.3; older kernels refuse the flag and need none
+#endif
+
+namespace caisson::sys {
+
+Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program) {
+  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC));
+  if (!fd && errno == EINVAL) fd.Reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return Error::FromErrno(std::string("make a memory file for ") + name);
+  while (!program.empty()) {
+    const ssize_t wrote = write(fd.get(), program.data(), program.size());
+    if (wrote < 0) return Error::FromErrno(std::string("fill the memory file of ") + name);
+    program.remove_prefix(static_cast<size_t>(wrote));
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return Error::FromErrno(std::string("seal the memory file of ") + name);
+  return fd;
+}
+
+}  // namespace caisson::sys
