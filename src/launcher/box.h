@@ -1,0 +1,55 @@
+// Box: everything that one sandbox owns on the host. Destroying it frees all of it, in reverse order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/berth.h"
+#include "launcher/jail.h"
+#include "sys/cgroup.h"
+#include "sys/process.h"
+#include "sys/unique_fd.h"
+#include "wire/launcher_protocol.h"
+
+namespace caisson::launcher {
+
+enum class BoxState : uint8_t {
+  kStarting,     // cloned; waiting for init's Ready or a StageFailure
+  kRunning,
+  kDying,        // killed; waiting for the last process to be gone
+};
+
+struct Box {
+  std::string id;
+  uint64_t serial = 0;
+  BoxState state = BoxState::kStarting;
+  bool frozen = false;
+  bool quarantined = false;  // did not die by its deadline
+
+  wire::launcher::Create spec;
+  std::vector<sys::UniqueFd> mounts;  // detached, consumed by the jail
+  std::vector<sys::UniqueFd> nodes;   // rootless: device nodes
+  std::string caps_text;
+  JailPlan plan;
+
+  // Destroyed last to first: the process is gone before its cgroup, the cgroup before the disk and ids.
+  std::optional<Berth> berth;
+  std::optional<sys::Cgroup> cgroup;
+  sys::UniqueFd control;  // the owner's end; kept so that a later owner can have it
+  sys::UniqueFd report;   // read end of the StageFailure pipe
+  sys::UniqueFd go;       // write end
+  sys::Child init;
+
+  wire::launcher::Created created;
+  uint64_t born_ns = 0;
+  uint64_t deadline_ns = 0;  // of kStarting and kDying
+
+  // Who waits for what.
+  uint64_t waiting_client = 0;
+  uint32_t waiting_tag = 0;
+  wire::launcher::Counters last_counters;
+};
+
+}  // namespace caisson::launcher

@@ -1,0 +1,54 @@
+#include "launcher/hooks.h"
+
+#ifdef CAISSON_TEST_HOOKS
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace caisson::launcher {
+namespace {
+
+struct NamedLayer {
+  const char* name;
+  Layer layer;
+};
+constexpr NamedLayer kLayers[] = {
+    {"seccomp", Layer::kSeccomp},         {"namespaces_limit", Layer::kNamespaceCeilings},
+    {"landlock", Layer::kLandlock},       {"userns", Layer::kUserNs},
+    {"capabilities", Layer::kCapabilities}, {"masks", Layer::kMasks},
+    {"readonly_dev", Layer::kReadonlyDev}, {"no_new_privs", Layer::kNoNewPrivs},
+    {"cgroup", Layer::kCgroup},           {"verify", Layer::kVerify},
+};
+
+uint32_t ReadAblation() {
+  const char* text = getenv("CAISSON_ABLATE");
+  uint32_t mask = 0;
+  for (const auto& [name, layer] : kLayers)
+    if (text != nullptr && strstr(text, name) != nullptr) mask |= static_cast<uint32_t>(layer);
+  return mask;
+}
+
+}  // namespace
+
+void CrashPoint(const char* name) {
+  static const char* wanted = getenv("CAISSON_CRASH_AT");
+  static long left = wanted != nullptr ? atol(wanted) : 0;
+  if (left == 0 || --left != 0) return;
+  (void)!write(STDERR_FILENO, "crash point: ", 13);
+  (void)!write(STDERR_FILENO, name, strlen(name));
+  (void)!write(STDERR_FILENO, "\n", 1);
+  kill(getpid(), SIGKILL);
+}
+
+bool Ablated(Layer layer) {
+  static const uint32_t mask = ReadAblation();
+  if (layer == Layer::kVerify) return mask != 0;  // what is left out on purpose would not pass
+  return (mask & static_cast<uint32_t>(layer)) != 0;
+}
+
+}  // namespace caisson::launcher
+
+#endif
