@@ -1,0 +1,108 @@
+#include "providers/native/init_client.h"
+
+#include <cerrno>
+#include <random>
+
+namespace caisson::native {
+
+namespace w = wire::init;
+
+Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_executor executor, sys::UniqueFd control) {
+  std::unique_ptr<InitClient> client(new InitClient(executor));
+  client->channel_ = RpcChannel::Create(executor, std::move(control), RpcChannel::Descriptors::kRefuse);
+  auto* raw = client.get();
+  client->channel_->Start([raw](const wire::Header& header, const sys::Packet& packet) { raw->OnEvent(header, packet); },
+                          [raw] { raw->MarkLost(); });
+  std::random_device random;
+  w::Hello hello;
+  hello.epoch = (uint64_t{random()} << 32) | random();
+  const uint64_t epoch = hello.epoch;
+  auto reply = co_await raw->Call<w::HelloReply>(hello);
+  if (!reply) co_return std::move(reply).error();
+  if (reply->epoch != epoch) co_return Error(ErrorCode::kProtocol, "the sandbox's init answered for another owner");
+  // What was queued for a former owner has been taken for ours so far.
+  raw->processes_.clear();
+  raw->watches_.clear();
+  co_return client;
+}
+
+InitClient::~InitClient() {
+  channel_->Close();
+  MarkLost();
+}
+
+Error InitClient::ToError(const w::Failed& failed) {
+  Error error = Error::FromErrno(failed.what, failed.error_number);
+  switch (failed.error_number) {
+    case ENOENT: return std::move(error).WithCode(ErrorCode::kNotFound);
+    case EACCES:
+    case EPERM: return std::move(error).WithCode(ErrorCode::kPermissionDenied);
+    case EEXIST:
+    case EBUSY:
+    case ENOTEMPTY: return std::move(error).WithCode(ErrorCode::kConflict);
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP: return std::move(error).WithCode(ErrorCode::kInvalidArgument);
+    case ENOSPC:
+    case EMFILE:
+    case EDQUOT:
+    case EAGAIN: return std::move(error).WithCode(ErrorCode::kResourceExhausted);
+    default: return error;
+  }
+}
+
+std::shared_ptr<ProcessState> InitClient::StateOf(uint32_t process) {
+  auto& state = processes_[process];
+  if (!state) state = std::make_shared<ProcessState>();
+  return state;
+}
+
+std::shared_ptr<WatchState> InitClient::WatchOf(uint32_t watch) {
+  auto& state = watches_[watch];
+  if (!state) state = std::make_shared<WatchState>();
+  return state;
+}
+
+void InitClient::OnEvent(const wire::Header& header, const sys::Packet& packet) {
+  switch (static_cast<w::Type>(header.type)) {
+    case w::Type::kOutput:
+      if (auto output = wire::Decode<w::Output>(packet.bytes)) {
+        // Credit bounds what can be queued here.
+        auto state = StateOf(output->process);
+        state->output.push_back(*std::move(output));
+        state->changed.Set(executor_);
+      }
+      break;
+    case w::Type::kExited:
+      if (auto exited = wire::Decode<w::Exited>(packet.bytes)) {
+        auto state = StateOf(exited->process);
+        state->exited = *exited;
+        state->changed.Set(executor_);
+      }
+      break;
+    case w::Type::kWatchEvent:
+      if (auto event = wire::Decode<w::WatchEvent>(packet.bytes)) {
+        auto state = WatchOf(event->watch);
+        if (state->events.size() < 4096) state->events.push_back(*std::move(event));
+        else state->events.back().change = w::Change::kOverflow;
+        state->changed.Set(executor_);
+      }
+      break;
+    default: break;  // nothing else comes without being asked for
+  }
+}
+
+void InitClient::MarkLost() {
+  for (auto& [handle, state] : processes_) {
+    state->lost = true;
+    state->changed.Set(executor_);
+  }
+  for (auto& [handle, state] : watches_) {
+    state->lost = true;
+    state->changed.Set(executor_);
+  }
+}
+
+}  // namespace caisson::native

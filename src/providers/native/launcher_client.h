@@ -1,0 +1,70 @@
+// LauncherClient: starts or finds a caisson-launcher and speaks to it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "providers/native/rpc_channel.h"
+#include "wire/launcher_protocol.h"
+
+namespace caisson::native {
+
+enum class Keeping {
+  kEphemeral,  // the launcher and its sandboxes end with this client
+  kKeep,       // they go on; the next client finds them at the socket
+};
+
+struct LauncherPaths {
+  std::string run_dir;    // locks and sockets
+  std::string state_dir;  // disks and caches, on a real file system
+  std::string socket() const { return run_dir + "/launcher.sock"; }
+
+  // From CAISSON_HOME, or the usual places for root and for an ordinary user.
+  static LauncherPaths FromEnvironment();
+};
+
+class LauncherClient {
+ public:
+  // With Keeping::kKeep, joins the launcher at paths.socket() when one lives there; otherwise starts one.
+  static Task<Result<std::unique_ptr<LauncherClient>>> Start(boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping);
+  ~LauncherClient();
+
+  const wire::launcher::HelloReply& hello() const { return hello_; }
+  pid_t pid() const { return pid_; }  // of the launcher, if we started it; else -1
+
+  // `Reply` is what the protocol answers with; a Failed becomes its Error. `fds` of the reply come along.
+  template <typename Reply>
+  struct Answer {
+    Reply reply;
+    std::vector<sys::UniqueFd> fds;
+  };
+  template <typename Reply, typename Message>
+  Task<Result<Answer<Reply>>> Call(Message message, std::vector<int> fds = {}) {
+    auto packet = co_await channel_->Call(std::move(message), std::move(fds));
+    if (!packet) co_return std::move(packet).error();
+    auto reply = ParseReply<Reply, wire::launcher::Failed>(*packet, ToError);
+    if (!reply) co_return std::move(reply).error();
+    co_return Answer<Reply>{*std::move(reply), std::move(packet->fds)};
+  }
+
+  // Called with the id of each sandbox that ended without being asked to.
+  void OnLost(std::function<void(const wire::launcher::Lost&)> handler) { on_lost_ = std::move(handler); }
+
+ private:
+  LauncherClient() = default;
+  static Error ToError(const wire::launcher::Failed& failed);
+
+  std::shared_ptr<RpcChannel> channel_;
+  wire::launcher::HelloReply hello_;
+  pid_t pid_ = -1;
+  std::function<void(const wire::launcher::Lost&)> on_lost_;
+};
+
+struct SweepResult {
+  std::vector<std::string> swept, problems;
+};
+// Runs the launcher's sweep of what dead instances left below `run_dir`. Blocks.
+Result<SweepResult> Sweep(const LauncherPaths& paths);
+
+}  // namespace caisson::native

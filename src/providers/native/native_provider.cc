@@ -1,0 +1,188 @@
+#include "providers/native/native_provider.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "providers/native/host_root.h"
+#include "providers/native/import_tar.h"
+#include "providers/native/native_sandbox.h"
+
+namespace caisson::native {
+
+namespace l = wire::launcher;
+using sandbox::SandboxSpec;
+
+namespace {
+
+// 160 random bits in base 32.
+std::string NewId() {
+  unsigned char raw[32];
+  for (size_t got = 0; got < sizeof raw;) {
+    const ssize_t n = getrandom(raw + got, sizeof raw - got, 0);
+    if (n > 0) got += static_cast<size_t>(n);
+  }
+  std::string id;
+  for (const unsigned char byte : raw) id += "0123456789abcdefghijklmnopqrstuv"[byte % 32];
+  return id;
+}
+
+Result<sys::UniqueFd> OpenPath(const std::string& path, const std::string& what) {
+  sys::UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd)
+    return Error::FromErrno("open " + what + " " + path)
+        .WithCode(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kPermissionDenied)
+        .WithRemedy("give a path on the host that exists and that you may read");
+  return fd;
+}
+
+Result<RootPlan> PlanRoot(const std::string& environment, const std::string& rootfs, const std::string& cache) {
+  if (rootfs.empty()) {
+    if (environment == "host" || environment.empty()) return PrepareHostRoot(cache);
+    return Error(ErrorCode::kNotFound, "there is no environment \"" + environment + "\"").WithRemedy("use `host`, or give a root with --rootfs");
+  }
+  struct stat info {};
+  if (stat(rootfs.c_str(), &info) != 0)
+    return Error::FromErrno("use the root filesystem " + rootfs)
+        .WithCode(ErrorCode::kNotFound)
+        .WithRemedy("give a directory or a tar file that exists");
+  return S_ISDIR(info.st_mode) ? DirectoryRoot(rootfs) : ImportTar(rootfs, cache);
+}
+
+Error Impossible(const std::string& what, const std::string& remedy) {
+  return Error(ErrorCode::kLimitRefused, what).WithRemedy(remedy);
+}
+
+// Fills in the defaults of the profile and says which limits nobody asked for.
+Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
+  const auto& defaults = spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
+  const auto& asked = spec.limits;
+  l::Limits limits = ToWire(asked);
+  auto fill = [&](uint64_t& field, uint64_t value, uint32_t bit) {
+    if (field != l::kNoLimit) return;
+    field = value;
+    limits.defaulted |= bit;
+  };
+  fill(limits.memory_bytes, defaults.memory_bytes, l::kMemoryBit);
+  fill(limits.swap_bytes, defaults.swap_bytes, l::kSwapBit);
+  fill(limits.cpu_millis, defaults.cpu_millis, l::kCpuBit);
+  fill(limits.pids, defaults.pids, l::kPidsBit);
+  fill(limits.disk_bytes, std::min(defaults.disk_bytes, std::max<uint64_t>(limits.memory_bytes / 2, sandbox::kMiB)), l::kDiskBit);
+  // Inodes in proportion to the disk, unless given.
+  if (limits.disk_inodes == l::kNoLimit) limits.disk_inodes = std::max<uint64_t>(defaults.disk_inodes, limits.disk_bytes / 16384);
+  if (limits.memory_bytes < 4 * sandbox::kMiB) return Impossible("a memory limit below 4 MiB cannot hold a sandbox", "ask for at least 4M");
+  if (limits.pids < 4) return Impossible("a process limit below 4 cannot hold a sandbox and a command", "ask for at least 4");
+  if (limits.cpu_millis < 10) return Impossible("a CPU limit below 0.01 cores is too little to start", "ask for at least 0.01");
+  if (limits.disk_bytes < sandbox::kMiB) return Impossible("a disk below 1 MiB cannot hold a sandbox", "ask for at least 1M");
+  if (asked.open_files && (*asked.open_files < 8 || *asked.open_files > 1048576))
+    return Impossible("an open-files limit must lie between 8 and 1048576", "ask for e.g. 1024");
+  return limits;
+}
+
+std::string Level(const l::HelloReply& host) { return host.rootless != 0 ? "namespaces-rootless" : "namespaces"; }
+
+}  // namespace
+
+Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
+  auto launcher = co_await LauncherClient::Start(executor, paths, keeping);
+  if (!launcher) co_return std::move(launcher).error();
+  co_return std::unique_ptr<NativeProvider>(new NativeProvider(executor, std::move(paths), *std::move(launcher)));
+}
+
+sandbox::ProviderCapabilities NativeProvider::capabilities() const {
+  return {.pause = true, .live_limits = true, .pty = true, .watch = true, .adoption = true, .strict_profile = true};
+}
+
+Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, std::string rootfs) {
+  auto plan = PlanRoot(environment, rootfs, paths_.state_dir + "/cache");
+  if (!plan) co_return std::move(plan).error();
+  if (registered_.contains(plan->key)) co_return plan->key;
+  l::RegisterRoot root;
+  root.key = plan->key;
+  std::vector<sys::UniqueFd> held;
+  std::vector<int> fds;
+  for (const auto& overlay : plan->overlays) {
+    CAISSON_CO_ASSIGN(auto fd, OpenPath(overlay.outside, "the layer"));
+    root.inside.push_back(overlay.inside);
+    fds.push_back(fd.get());
+    held.push_back(std::move(fd));
+  }
+  auto done = co_await launcher_->Call<l::Done>(std::move(root), std::move(fds));
+  if (!done) co_return std::move(done).error();
+  registered_.insert(plan->key);
+  co_return plan->key;
+}
+
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSpec spec) {
+  const bool strict = spec.profile == sandbox::Profile::kStrict;
+  l::Create create;
+  CAISSON_CO_ASSIGN(create.limits, CompleteLimits(spec));
+  create.id = spec.id.empty() ? NewId() : spec.id;
+  create.hostname = spec.hostname.empty() ? "caisson" : spec.hostname;
+  if (create.hostname.size() > 63) co_return Error(ErrorCode::kInvalidArgument, "the host name is longer than 63 bytes");
+  const bool single = launcher_->hello().rootless != 0 && strict && spec.user.empty();
+  create.user = !spec.user.empty() ? spec.user : strict && !single ? "1000" : "0";
+  create.profile = strict ? l::Profile::kStrict : l::Profile::kDefault;
+  create.disk_backend = static_cast<l::DiskBackend>(spec.disk_backend);
+  std::vector<sys::UniqueFd> held;
+  std::vector<int> fds;
+  for (const auto& mount : spec.mounts) {
+    CAISSON_CO_ASSIGN(auto fd, OpenPath(mount.source, "the mount source"));
+    create.mounts.push_back({mount.target, mount.mode == sandbox::MountMode::kReadOnly ? l::MountMode::kReadOnly : l::MountMode::kReadWrite});
+    fds.push_back(fd.get());
+    held.push_back(std::move(fd));
+  }
+  CAISSON_CO_ASSIGN(create.root_key, co_await PrepareRoot(spec.environment, spec.rootfs));
+  const std::string id = create.id;
+  auto created = co_await launcher_->Call<l::Created>(std::move(create), std::move(fds));
+  if (!created) co_return std::move(created).error();
+  if (created->fds.size() != 1) co_return Error(ErrorCode::kProtocol, "the launcher sent no control socket");
+  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds[0]), std::move(spec));
+  if (!taken) {
+    auto error = std::move(taken).error();
+    (void)co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
+    co_return error;
+  }
+  co_return taken;
+}
+
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id, l::Created created, sys::UniqueFd control,
+                                                                     SandboxSpec spec) {
+  auto opened = co_await InitClient::Open(executor_, std::move(control));
+  if (!opened) co_return std::move(opened).error();
+  std::shared_ptr<InitClient> init = *std::move(opened);
+  const auto& limits = spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
+  SandboxDefaults defaults{spec.env, spec.limits.wall_time.value_or(limits.wall_time), spec.limits.output_bytes.value_or(limits.output_bytes),
+                           spec.limits.open_files.value_or(limits.open_files)};
+  sandbox::SandboxReport report{"native", Level(launcher_->hello()), {}, ToStates(created.limits)};
+  for (auto& fact : created.isolation) report.isolation.push_back({std::move(fact.name), std::move(fact.value)});
+  report.limits.push_back({"open_files", true, defaults.open_files, "RLIMIT_NOFILE of each command", ""});
+  if (defaults.wall_time.count() > 0)
+    report.limits.push_back({"wall_time", true, static_cast<uint64_t>(defaults.wall_time.count()), "init's timer, for each command", ""});
+  if (defaults.output_bytes > 0) report.limits.push_back({"output", true, defaults.output_bytes, "init's counter, for each command", ""});
+  const uint32_t open_files = defaults.open_files;
+  auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(report), std::move(defaults));
+  CAISSON_CO_TRY(co_await made->SetOpenFiles(open_files));
+  co_return std::unique_ptr<sandbox::Sandbox>(std::move(made));
+}
+
+Task<Result<std::vector<std::string>>> NativeProvider::List() {
+  std::vector<std::string> all;
+  for (;;) {
+    auto page = co_await launcher_->Call<l::Sandboxes>(l::List{all.empty() ? "" : all.back()});
+    if (!page) co_return std::move(page).error();
+    if (page->reply.ids.empty()) co_return all;
+    all.insert(all.end(), page->reply.ids.begin(), page->reply.ids.end());
+  }
+}
+
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Adopt(std::string id) {
+  auto adopted = co_await launcher_->Call<l::Adopted>(l::Adopt{id});
+  if (!adopted) co_return std::move(adopted).error();
+  if (adopted->fds.size() != 1) co_return Error(ErrorCode::kProtocol, "the launcher sent no control socket");
+  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds[0]), {});
+}
+
+}  // namespace caisson::native

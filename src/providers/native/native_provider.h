@@ -1,0 +1,39 @@
+// The native provider: namespaces, overlay, cgroups and seccomp of this host's kernel.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "providers/native/launcher_client.h"
+#include "sandbox/provider.h"
+
+namespace caisson::native {
+
+class NativeProvider : public sandbox::Provider {
+ public:
+  // Starts (or joins, see Keeping) the launcher.
+  static Task<Result<std::unique_ptr<NativeProvider>>> Open(boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping);
+
+  std::string_view name() const override { return "native"; }
+  sandbox::ProviderCapabilities capabilities() const override;
+  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Create(sandbox::SandboxSpec spec) override;
+  Task<Result<std::vector<std::string>>> List() override;
+  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Adopt(std::string id) override;
+
+  const wire::launcher::HelloReply& host() const { return launcher_->hello(); }
+
+ private:
+  NativeProvider(boost::asio::any_io_executor executor, LauncherPaths paths, std::unique_ptr<LauncherClient> launcher)
+      : executor_(std::move(executor)), paths_(std::move(paths)), launcher_(std::move(launcher)) {}
+  // The key of the root that the spec asks for, known to the launcher.
+  Task<Result<std::string>> PrepareRoot(std::string environment, std::string rootfs);
+  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id, wire::launcher::Created created, sys::UniqueFd control,
+                                                       sandbox::SandboxSpec spec);
+
+  boost::asio::any_io_executor executor_;
+  LauncherPaths paths_;
+  std::unique_ptr<LauncherClient> launcher_;
+  std::set<std::string> registered_;
+};
+
+}  // namespace caisson::native

@@ -1,0 +1,62 @@
+// A sandbox made by the launcher of this host.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "providers/native/init_client.h"
+#include "providers/native/launcher_client.h"
+#include "providers/native/native_files.h"
+#include "sandbox/provider.h"
+
+namespace caisson::native {
+
+// What a sandbox needs to know of its making, and cannot ask its init for.
+struct SandboxDefaults {
+  std::map<std::string, std::string> env;
+  std::chrono::milliseconds wall_time{0};  // 0: none
+  uint64_t output_bytes = 0;               // 0: none
+  uint32_t open_files = 0;
+};
+
+class NativeSandbox : public sandbox::Sandbox {
+ public:
+  // `launcher` outlives it.
+  NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, sandbox::SandboxReport report,
+                SandboxDefaults defaults);
+  // Lets go of the sandbox without destroying it.
+  ~NativeSandbox() override;
+
+  const std::string& id() const override { return id_; }
+  const sandbox::SandboxReport& report() const override { return report_; }
+  Task<Result<std::unique_ptr<sandbox::Process>>> Start(sandbox::ExecSpec spec) override;
+  Task<Result<std::unique_ptr<sandbox::Process>>> Attach(uint32_t handle, uint64_t stdout_from, uint64_t stderr_from) override;
+  Task<Result<std::vector<sandbox::ProcessInfo>>> Processes() override;
+  Task<Status> Release(uint32_t handle) override;
+  sandbox::Files& files() override { return files_; }
+  Task<Result<std::vector<sandbox::LimitState>>> Update(sandbox::Limits limits) override;
+  Task<Status> Pause() override;
+  Task<Status> Resume() override;
+  Task<Result<sandbox::SandboxStats>> Stats() override;
+  Task<Result<sandbox::SandboxStats>> Destroy() override;
+
+  // The default limits of commands, told to init. Part of creation.
+  Task<Status> SetOpenFiles(uint32_t open_files);
+
+ private:
+  Task<Status> SetFrozen(wire::launcher::Freezer state);
+
+  std::string id_;
+  LauncherClient& launcher_;
+  std::shared_ptr<InitClient> init_;
+  sandbox::SandboxReport report_;
+  SandboxDefaults defaults_;
+  NativeFiles files_;
+  bool destroyed_ = false;
+};
+
+// Facts of the wire as states of the domain.
+std::vector<sandbox::LimitState> ToStates(const std::vector<wire::launcher::LimitFact>& facts);
+wire::launcher::Limits ToWire(const sandbox::Limits& limits);
+
+}  // namespace caisson::native

@@ -1,0 +1,86 @@
+// RpcChannel: requests with replies, and events, over a SEQPACKET socket of wire/frame.h.
+//
+// One coroutine reads; it hands each reply to the request of its tag and each event (tag 0) to the handler.
+// When the socket closes or the other end breaks the protocol, every pending and later request fails with
+// kUnavailable and `on_closed` runs once. Used from one strand; shared by whoever has requests in flight.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "providers/native/signal_flag.h"
+#include "sandbox/task.h"
+#include "sys/packet.h"
+#include "wire/frame.h"
+
+namespace caisson::native {
+
+class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
+ public:
+  enum class Descriptors { kAccept, kRefuse };  // kRefuse: the other end is inside a sandbox
+
+  static std::shared_ptr<RpcChannel> Create(boost::asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors);
+
+  // Starts reading. The handlers run on the executor and must not outlive what they refer to: Close first.
+  void Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event, std::function<void()> on_closed);
+  void Close();
+  bool closed() const { return closed_; }
+
+  // Sends `message` and waits for the packet that answers it.
+  template <typename Message>
+  Task<Result<sys::Packet>> Call(Message message, std::vector<int> fds = {}) {
+    const uint32_t tag = NextTag();
+    return Exchange(tag, wire::Encode(message, tag), std::move(fds));
+  }
+  // Sends without expecting an answer; what the socket does not take now follows later, in order.
+  template <typename Message>
+  Status Post(const Message& message) {
+    return SendNow(wire::Encode(message, 0));
+  }
+
+ private:
+  struct Pending {
+    SignalFlag done;
+    sys::Packet packet;
+    bool answered = false;
+  };
+  RpcChannel(boost::asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors);
+  uint32_t NextTag();
+  Task<Result<sys::Packet>> Exchange(uint32_t tag, std::string bytes, std::vector<int> fds);
+  Status SendNow(std::string bytes);
+  Task<void> FlushBacklog();
+  Task<void> ReadLoop();
+  Task<Status> WaitWritable();
+  void Fail();
+
+  boost::asio::any_io_executor executor_;
+  boost::asio::posix::stream_descriptor socket_;
+  Descriptors descriptors_;
+  std::function<void(const wire::Header&, const sys::Packet&)> on_event_;
+  std::function<void()> on_closed_;
+  std::unordered_map<uint32_t, std::shared_ptr<Pending>> pending_;
+  std::deque<std::string> backlog_;
+  uint32_t last_tag_ = 0;
+  bool closed_ = false;
+};
+
+// The decoded reply, when it is a `Message`; otherwise the error that the packet carries.
+// FailedMessage is the protocol's own; `to_error` turns it into an Error.
+template <typename Message, typename FailedMessage, typename ToError>
+Result<Message> ParseReply(const sys::Packet& packet, ToError to_error) {
+  const auto header = wire::PeekHeader(packet.bytes);
+  if (header && header->type == static_cast<uint16_t>(FailedMessage::kType)) {
+    if (auto failed = wire::Decode<FailedMessage>(packet.bytes)) return to_error(*failed);
+  } else if (header && header->type == static_cast<uint16_t>(Message::kType)) {
+    if (auto message = wire::Decode<Message>(packet.bytes)) return *std::move(message);
+  }
+  return Error(ErrorCode::kProtocol, "a helper of Caisson's answered with something else than expected");
+}
+
+}  // namespace caisson::native

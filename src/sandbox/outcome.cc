@@ -1,0 +1,28 @@
+#include "sandbox/outcome.h"
+
+namespace caisson::sandbox {
+
+std::string_view NameOf(OutcomeStatus status) {
+  switch (status) {
+    case OutcomeStatus::kExited: return "exited";
+    case OutcomeStatus::kSignaled: return "signaled";
+    case OutcomeStatus::kTimeout: return "timeout";
+    case OutcomeStatus::kOutOfMemory: return "out_of_memory";
+    case OutcomeStatus::kProcessLimit: return "process_limit";
+    case OutcomeStatus::kDiskFull: return "disk_full";
+    case OutcomeStatus::kOutputLimit: return "output_limit";
+    case OutcomeStatus::kPolicy: return "policy";
+    case OutcomeStatus::kCancelled: return "cancelled";
+    case OutcomeStatus::kLost: return "lost";
+  }
+  return "lost";
+}
+
+int ShellCode(const ExecOutcome& outcome) {
+  if (outcome.status == OutcomeStatus::kTimeout) return 124;
+  if (outcome.status == OutcomeStatus::kLost) return 125;
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  return outcome.exit_code;
+}
+
+}  // namespace caisson::sandbox
