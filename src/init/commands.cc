@@ -203,10 +203,11 @@ void Commands::OnSupervisorKilled(Process& process) {
   Supervision& block = *process.block();
   const pid_t child = process.child_pid();
   if (child != 0 && OwnsCommand(process)) {
-    // It has fallen to init and goes on, unless nobody can tell any more whether it has execed.
+    // It has fallen to init and goes on, unless it was caught before its exec.
+    if (NameOf(child) != kSupervisorName) block.spawned.store(true);
     const ScopedCaps right = RightToKill(privileges_);
     if (!block.spawned.load()) kill(child, SIGKILL);
-    return;
+    return Inspect(process);
   }
   if (!block.spawned.load() && child == 0) block.report.error_number.store(ECHILD);
   block.spawned.store(true);

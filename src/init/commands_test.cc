@@ -110,7 +110,7 @@ TEST(Commands, RefusesMalformedUsers) {
 TEST(Commands, RunsAsTheUserWithoutAnyCapability) {
   TestClient client;
   Start start = TestClient::ShellStart("id -u; id -g; grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status; grep Groups /proc/self/status");
-  start.user = "4711";
+  start.user = getuid() == 0 ? "4711" : std::to_string(getuid() + 1);
   const auto started = client.Call<Started>(start);
   if (getuid() != 0) {
     EXPECT_FALSE(started);

@@ -89,21 +89,26 @@ CAISSON_NO_SANITIZE void Spawn(Supervision& block) {
 
 CAISSON_NO_SANITIZE int SupervisorMain(void* argument) {
   Supervision& block = *static_cast<Supervision*>(argument);
-  RawSyscall(SYS_prctl, PR_SET_NAME, Arg("caisson-exec"));
+  RawSyscall(SYS_prctl, PR_SET_NAME, Arg(&kSupervisorName[0]));
   RawSyscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1);
   Spawn(block);
   while (true) {
-    int status;
+    // Looked at first and reaped afterwards: a supervisor killed in between loses no exit status,
+    // because the zombie falls to init.
+    siginfo_t info;
     rusage usage;
-    const long pid = RawSyscall(SYS_wait4, -1, Arg(&status), 0, Arg(&usage));
-    if (pid == -EINTR) continue;
-    if (pid < 0) return 0;  // ECHILD: the whole tree is gone
-    if (pid != block.child_pid.load() || block.ended.load()) continue;
-    block.status = status;
-    block.usage = usage;
-    block.ended_ns = RawMonotonicNs();
-    block.ended.store(true);
-    if (block.report.error_number.load() == 0) Report(block);
+    const long found = RawSyscall(SYS_waitid, P_ALL, 0, Arg(&info), WEXITED | WNOWAIT, Arg(&usage));
+    if (found == -EINTR) continue;
+    if (found < 0) return 0;  // ECHILD: the whole tree is gone
+    const int pid = info.si_pid;
+    if (pid == block.child_pid.load() && !block.ended.load()) {
+      block.status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
+      block.usage = usage;
+      block.ended_ns = RawMonotonicNs();
+      block.ended.store(true);
+      if (block.report.error_number.load() == 0) Report(block);
+    }
+    RawSyscall(SYS_wait4, pid, 0, 0, 0);
   }
 }
 

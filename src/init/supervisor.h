@@ -26,6 +26,8 @@
 
 namespace caisson::init {
 
+inline constexpr char kSupervisorName[] = "caisson-exec";  // also of its child, until the exec
+
 // Memory shared by init, the supervisor and, until its exec, the command.
 struct Supervision {
   // Set by init before the clone.
@@ -39,7 +41,7 @@ struct Supervision {
   std::atomic<int> child_pid = 0;
   std::atomic<bool> spawned = false;  // the child has left this memory, by exec or exit
   std::atomic<bool> ended = false;
-  int status = 0;  // of wait4(2), with `usage`
+  int status = 0;  // as of wait4(2), with `usage`
   rusage usage{};
   uint64_t ended_ns = 0;  // CLOCK_MONOTONIC
 

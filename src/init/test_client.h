@@ -31,8 +31,11 @@ class TestClient {
     wire::init::Exited exited;
   };
 
+  // Where init runs: beside the test, or (needs root) as PID 1 of a namespace with its own /proc.
+  enum class Where { kHere, kPidNamespace };
+
   // Starts init with the default capabilities when root, with none otherwise, and says Hello.
-  TestClient();
+  explicit TestClient(Where where = Where::kHere);
   ~TestClient();  // closes the socket and expects init to end
 
   pid_t pid() const { return pid_; }

@@ -1,10 +1,13 @@
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "init/init.h"
@@ -12,11 +15,17 @@
 
 namespace caisson::init {
 
-TestClient::TestClient() {
+TestClient::TestClient(Where where) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  pid_ = fork();
+  const bool apart = where == Where::kPidNamespace;
+  const int namespaces = apart ? CLONE_NEWPID | CLONE_NEWNS : 0;
+  pid_ = static_cast<pid_t>(syscall(SYS_clone, namespaces | SIGCHLD, 0, 0, 0, 0));
+  EXPECT_GE(pid_, 0);
   if (pid_ == 0) {
+    if (apart && (mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 || mount("proc", "/proc", "proc", 0, nullptr) != 0)) {
+      _exit(126);
+    }
     const int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; ++fd) dup2(null, fd);
     if (ends[1] != 3) dup2(ends[1], 3);
@@ -141,10 +150,9 @@ wire::init::Start TestClient::ShellStart(const std::string& script) {
 TestClient::Outcome TestClient::Shell(const std::string& script) { return Run(ShellStart(script)); }
 
 ScratchDir::ScratchDir() {
-  char name[] = "/tmp/init-test-XXXXXX";
-  EXPECT_NE(mkdtemp(name), nullptr);
-  path_ = name;
-  chmod(name, 0777);
+  path_ = access("/dev/shm", W_OK) == 0 ? "/dev/shm/init-test-XXXXXX" : "/tmp/init-test-XXXXXX";
+  EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  chmod(path_.c_str(), 0777);
 }
 
 ScratchDir::~ScratchDir() {

@@ -103,6 +103,15 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
+std::string NameOf(pid_t pid) {
+  const sys::UniqueFd fd(open(ProcPath(pid, "/comm").c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[32];
+  const ssize_t got = fd ? read(fd.get(), buffer, sizeof buffer) : 0;
+  std::string name(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
 std::vector<pid_t> TreeOf(const std::vector<pid_t>& roots) {
   std::vector<pid_t> found = roots;
   for (size_t i = 0; i < found.size(); ++i) {

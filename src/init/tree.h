@@ -3,12 +3,17 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
 namespace caisson::init {
 
 // The children of every thread of `pid`, zombies included; empty when it is gone.
 std::vector<pid_t> ChildrenOf(pid_t pid);
+
+// The name of `pid` as /proc has it: of its program, or as a child has it from its parent before
+// its exec. Empty when it is gone.
+std::string NameOf(pid_t pid);
 
 // All descendants of `roots`, and `roots` themselves. One walk: what forks meanwhile may be missed.
 std::vector<pid_t> TreeOf(const std::vector<pid_t>& roots);

@@ -60,12 +60,14 @@ Status CheckSpec(const Host& host, const w::Create& spec, size_t sources) {
 
 // A detached mount of `source` for the sandbox. A read-only one shows the host's ids shifted like the
 // root's; a writable one maps the owner of the source to the sandbox's default user, so that what the sandbox
-// writes belongs to that owner, who must not be root.
+// writes belongs to that owner. Where the owner is root nothing is mapped: files that the sandbox makes there
+// belong to its own id range, never to root, and only what everybody may write can be written.
 Result<sys::UniqueFd> PrepareMount(const Host& host, const Berth& berth, uint32_t uid, const w::Mount& mount, int source) {
   struct stat info {};
   if (fstat(source, &info) != 0) return Error::FromErrno("look at the source of the mount at " + mount.target);
   const bool writable = mount.mode == w::MountMode::kReadWrite;
-  if (writable && !host.rootless && info.st_uid == 0)
+  const bool roots = info.st_uid == 0 && !host.rootless;
+  if (writable && roots && (info.st_mode & S_IWOTH) == 0)
     return Error(ErrorCode::kPermissionDenied, "the source of the writable mount at " + mount.target +
                                                    " belongs to root; a sandbox must not write files of root's")
         .WithRemedy("give the source to another user (chown), or mount it read-only (:ro)");
@@ -74,7 +76,7 @@ Result<sys::UniqueFd> PrepareMount(const Host& host, const Berth& berth, uint32_
   sys::UniqueFd copy(raw);
   const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (writable ? 0 : MOUNT_ATTR_RDONLY);
   int error = -EINVAL;
-  if (!host.rootless) {
+  if (!host.rootless && !(writable && roots)) {
     sys::UniqueFd map;
     if (writable) {
       const uint32_t inside = berth.ids.first_id() + uid;
@@ -146,6 +148,15 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   plan.init_arguments[1] = box.spec.user.c_str();
 }
 
+Status LimitBandwidth(const Host& host, Box& box) {
+  const uint64_t percent = box.spec.limits.memory_bandwidth_percent;
+  if (percent == w::kNoLimit) return {};
+  CAISSON_ASSIGN(auto group, sys::ResctrlGroup::Create({}, host.instance->id(), box.id, static_cast<uint32_t>(percent)));
+  box.created.limits.push_back({"memory_bandwidth", 1, group.percent(), std::string(sys::ResctrlGroup::kBy), ""});
+  box.bandwidth = std::move(group);
+  return {};
+}
+
 Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   int report[2], go[2];
   if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) return Error::FromErrno("make a pipe");
@@ -194,6 +205,7 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
     box->cgroup = std::move(limited.cgroup);
     box->created.limits = ToFacts(limited.reports);
   }
+  CAISSON_TRY(LimitBandwidth(host, *box));
   for (auto& fact : limits.not_enforced) box->created.limits.push_back(std::move(fact));
   CAISSON_ASSIGN(auto net, pools.nets.Take());
   CAISSON_TRY(PrepareMounts(host, *box, uid, sources));
@@ -202,6 +214,7 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
   // The child builds its root while we attach it; it waits for the byte before it goes on.
   if (box->cgroup) CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid()) : box->cgroup->Attach(box->init.pid()));
+  if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
   CrashPoint("cgroup attached");
   if (write(box->go.get(), "g", 1) != 1) return Error::FromErrno("release the sandbox's init");
   box->go.Reset();

@@ -10,6 +10,7 @@
 #include "launcher/jail.h"
 #include "sys/cgroup.h"
 #include "sys/process.h"
+#include "sys/resctrl.h"
 #include "sys/unique_fd.h"
 #include "wire/launcher_protocol.h"
 
@@ -37,6 +38,7 @@ struct Box {
   // Destroyed last to first: the process is gone before its cgroup, the cgroup before the disk and ids.
   std::optional<Berth> berth;
   std::optional<sys::Cgroup> cgroup;
+  std::optional<sys::ResctrlGroup> bandwidth;
   sys::UniqueFd control;  // the owner's end; kept so that a later owner can have it
   sys::UniqueFd report;   // read end of the StageFailure pipe
   sys::UniqueFd go;       // write end

@@ -20,7 +20,8 @@ constexpr NamedLayer kLayers[] = {
     {"landlock", Layer::kLandlock},       {"userns", Layer::kUserNs},
     {"capabilities", Layer::kCapabilities}, {"masks", Layer::kMasks},
     {"readonly_dev", Layer::kReadonlyDev}, {"no_new_privs", Layer::kNoNewPrivs},
-    {"cgroup", Layer::kCgroup},           {"verify", Layer::kVerify},
+    {"cgroup", Layer::kCgroup},           {"dumpable", Layer::kUnreadableInit},
+              {"verify", Layer::kVerify},
 };
 
 uint32_t ReadAblation() {
@@ -31,12 +32,22 @@ uint32_t ReadAblation() {
   return mask;
 }
 
+// Counts down from the number in an environment variable.
+class Countdown {
+ public:
+  explicit Countdown(const char* variable) : left_(getenv(variable) != nullptr ? atol(getenv(variable)) : 0) {}
+  bool Reached() { return left_ > 0 && --left_ == 0; }
+
+ private:
+  long left_;
+};
+
 }  // namespace
 
 void CrashPoint(const char* name) {
-  static const char* wanted = getenv("CAISSON_CRASH_AT");
-  static long left = wanted != nullptr ? atol(wanted) : 0;
-  if (left == 0 || --left != 0) return;
+  static Countdown self("CAISSON_CRASH_AT"), client("CAISSON_KILL_CLIENT_AT");
+  if (client.Reached()) kill(getppid(), SIGKILL);
+  if (!self.Reached()) return;
   (void)!write(STDERR_FILENO, "crash point: ", 13);
   (void)!write(STDERR_FILENO, name, strlen(name));
   (void)!write(STDERR_FILENO, "\n", 1);

@@ -2,6 +2,7 @@
 // build defines CAISSON_TEST_HOOKS only for caisson-launcher-hooks.
 //
 //   CAISSON_CRASH_AT=n           the launcher kills itself (SIGKILL) at the n-th crash point it passes
+//   CAISSON_KILL_CLIENT_AT=n     the same for the process that started the launcher
 //   CAISSON_ABLATE=seccomp,masks leaves out layers of the jail, so that a test can be seen to fail
 #pragma once
 
@@ -20,6 +21,7 @@ enum class Layer : uint32_t {
   kNoNewPrivs = 1 << 7,
   kCgroup = 1 << 8,
   kVerify = 1 << 9,
+  kUnreadableInit = 1 << 10,
 };
 
 #ifdef CAISSON_TEST_HOOKS

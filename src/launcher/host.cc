@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <string_view>
 
+#include "launcher/hooks.h"
 #include "launcher/rootless.h"
 #include "sys/capabilities.h"
 #include "sys/landlock.h"
 #include "sys/memfd.h"
+#include "sys/resctrl.h"
 
 extern "C" const char caisson_init_blob_begin[];
 extern "C" const char caisson_init_blob_end[];
@@ -66,7 +68,8 @@ Result<Host> PrepareHost(const HostOptions& options) {
   CAISSON_ASSIGN(host.namespaces, OwnNamespaces::Read());
   CAISSON_ASSIGN(host.init_program,
                  sys::MakeSealedProgram("caisson-init", {caisson_init_blob_begin, static_cast<size_t>(caisson_init_blob_end -
-                                                                                                  caisson_init_blob_begin)}));
+                                                                                                  caisson_init_blob_begin)},
+                                        Ablated(Layer::kUnreadableInit) ? sys::Readable::kByAll : sys::Readable::kByNobody));
   return host;
 }
 
@@ -82,6 +85,8 @@ std::vector<wire::launcher::Fact> Host::Facts() const {
                      report.works ? report.by : "absent: " + report.reason + (report.remedy.empty() ? "" : "; " + report.remedy)});
   for (const auto& probe : disks)
     facts.push_back({"disk_" + std::string(NameOf(probe.backend)), (probe.works ? "" : "absent: ") + probe.detail});
+  const auto bandwidth = sys::ResctrlGroup::Probe({});
+  facts.push_back({"memory_bandwidth", bandwidth ? std::string(sys::ResctrlGroup::kBy) : "absent: " + bandwidth.error().message()});
   facts.push_back({"landlock", sys::LandlockSummary(landlock_abi)});
   facts.push_back({"landlock_abi", std::to_string(landlock_abi)});
   facts.push_back({"seccomp_default", seccomp_default.digest() + ", " + std::to_string(seccomp_default.allowed_count()) + " calls"});

@@ -12,6 +12,7 @@
 #include "launcher/disk.h"
 #include "sys/cgroup.h"
 #include "sys/remove_tree.h"
+#include "sys/resctrl.h"
 #include "sys/text_file.h"
 
 namespace caisson::launcher {
@@ -61,6 +62,7 @@ Status RemovePath(const std::string& path) {
 // What a dead instance left, in the order in which it can be removed.
 Status SweepOne(const std::string& directory, const std::string& id) {
   CAISSON_TRY(sys::CgroupTree::SweepInstance({}, id, std::chrono::seconds(5)));
+  sys::ResctrlGroup::Sweep({}, id);
   sys::UniqueFd dir(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   auto state = dir ? sys::ReadText(dir.get(), "state", 4096) : Result<std::string>(Error::FromErrno("open " + directory));
   if (!state || !state->ends_with("/disks/" + id)) return {};  // it died before it had one

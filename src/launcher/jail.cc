@@ -132,9 +132,10 @@ int MountOverlay(const JailPlan& plan, size_t index) {
   if (const int error = Errno(sys::AttachMount(plan.overlays[index].lower, AT_FDCWD, lower)); error != 0) return error;
   // Relative names: these strings are visible in the sandbox's /proc/mounts.
   const sys::FsOption options[] = {{"source", "caisson"}, {"lowerdir", lower}, {"upperdir", upper}, {"workdir", work},
-                                   plan.rootless != 0 ? sys::FsOption{"userxattr", nullptr} : sys::FsOption{"volatile", nullptr},
+                                   // A directory of the lower layer can be renamed only with redirects.
+                                   plan.rootless != 0 ? sys::FsOption{"userxattr", nullptr} : sys::FsOption{"redirect_dir", "on"},
                                    {"volatile", nullptr}};
-  const size_t count = 4 + (plan.rootless != 0) + (plan.volatile_upper != 0);
+  const size_t count = 5 + (plan.volatile_upper != 0);
   const int mount = sys::NewFs("overlay", options, count, kPlain);
   if (mount < 0) return -mount;
   int error;

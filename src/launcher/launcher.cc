@@ -61,11 +61,11 @@ bool Launcher::Watch(int fd, Watched what, uint64_t serial, uint32_t events) {
 }
 
 void Launcher::Run() {
+  bool busy = true;
   while (!(stopping_ && boxes_.empty() && dead_.empty())) {
-    Wait(0);
-    if (IdleWork()) continue;
-    Wait(NextTimeout());
+    Wait(busy ? 0 : NextTimeout());
     CheckDeadlines();
+    busy = IdleWork();
   }
   if (stop_owner_ != 0) Reply(stop_owner_, stop_tag_, w::Done{});
 }
@@ -103,6 +103,7 @@ bool Launcher::IdleWork() {
     box->control.Reset();
     if (box->cgroup) cgroups_.Return(*std::move(box->cgroup));
     box->cgroup.reset();
+    box->bandwidth.reset();
     if (box->berth) {
       box->berth->lowers.clear();
       box->mounts.clear();
@@ -320,18 +321,36 @@ void Launcher::OnReady(Box& box) {
                          ? ConfirmBox(host_, box)
                          : Status(Error(ErrorCode::kProtocol, "the sandbox's init does not speak our protocol"));
   CrashPoint("box confirmed");
-  sys::UniqueFd copy(confirmed ? fcntl(box.control.get(), F_DUPFD_CLOEXEC, 3) : -1);
-  if (confirmed && !copy) confirmed = Error::FromErrno("copy the control socket").WithCode(ErrorCode::kResourceExhausted);
+  std::vector<sys::UniqueFd> fds;
+  if (confirmed) {
+    auto handed = HandOver(box);
+    if (handed) fds = *std::move(handed);
+    else confirmed = std::move(handed).error();
+  }
   if (!confirmed) {
     Fail(box.waiting_client, box.waiting_tag, confirmed.error());
     box.waiting_client = 0;
     return Kill(box);
   }
   box.state = BoxState::kRunning;
-  std::vector<sys::UniqueFd> fds;
-  fds.push_back(std::move(copy));
   Reply(box.waiting_client, box.waiting_tag, box.created, std::move(fds));
   box.waiting_client = 0;
+}
+
+// What an owner gets beside Created: copies of the control socket and of the files that count.
+Result<std::vector<sys::UniqueFd>> Launcher::HandOver(Box& box) {
+  std::vector<sys::UniqueFd> fds;
+  fds.emplace_back(fcntl(box.control.get(), F_DUPFD_CLOEXEC, 3));
+  if (!fds[0]) return Error::FromErrno("copy the control socket").WithCode(ErrorCode::kResourceExhausted);
+  auto add = [&](sys::Controller controller) -> uint8_t {
+    sys::UniqueFd events = box.cgroup ? box.cgroup->OpenEvents(controller) : sys::UniqueFd();
+    if (!events) return 0;
+    fds.push_back(std::move(events));
+    return 1;
+  };
+  box.created.memory_events = add(sys::Controller::kMemory);
+  box.created.pids_events = add(sys::Controller::kPids);
+  return fds;
 }
 
 void Launcher::OnDestroy(uint64_t owner, uint32_t tag, const std::string& id) {
@@ -399,35 +418,46 @@ w::Counters Launcher::CountersOf(Box& box) {
   return ToCounters(box.cgroup ? box.cgroup->Stats() : sys::CgroupStats{}, disk ? *disk : DiskStats{});
 }
 
+// Changes the limits of a live box, one mechanism after the other. What the first ones changed stays when a later
+// one refuses; the error says which it was.
+Result<std::vector<w::LimitFact>> Launcher::ChangeLimits(Box& box, const w::Limits& limits) {
+  std::vector<w::LimitFact> facts;
+  CAISSON_ASSIGN(const auto plan, PlanLimits(host_, limits));
+  if (box.cgroup) {
+    CAISSON_ASSIGN(const auto reports, box.cgroup->Update(plan.cgroup));
+    facts = ToFacts(reports);
+  }
+  if (limits.memory_bandwidth_percent != w::kNoLimit) {
+    if (!box.bandwidth)
+      return Error(ErrorCode::kLimitRefused, "this sandbox was created without a memory bandwidth limit").WithRemedy("create it with one");
+    CAISSON_TRY(box.bandwidth->Update(static_cast<uint32_t>(limits.memory_bandwidth_percent)));
+    facts.push_back({"memory_bandwidth", 1, box.bandwidth->percent(), std::string(sys::ResctrlGroup::kBy), ""});
+  }
+  if (limits.disk_bytes != w::kNoLimit || limits.disk_inodes != w::kNoLimit) {
+    auto& asked = box.berth->request;
+    const uint64_t bytes = limits.disk_bytes != w::kNoLimit ? limits.disk_bytes : asked.disk_bytes;
+    const uint64_t inodes = limits.disk_inodes != w::kNoLimit ? limits.disk_inodes : asked.disk_inodes;
+    CAISSON_ASSIGN(const auto resized, box.berth->disk->Resize(bytes, inodes));
+    asked.disk_bytes = bytes;
+    asked.disk_inodes = inodes;
+    facts.push_back(DiskFact("disk", resized.bytes_limit, asked.disk_backend));
+    facts.push_back(DiskFact("inodes", resized.inodes_limit, asked.disk_backend));
+  }
+  return facts;
+}
+
 void Launcher::OnUpdate(uint64_t owner, uint32_t tag, const w::Update& request) {
   Box* box = FindRunning(owner, tag, request.id);
   if (box == nullptr) return;
-  auto plan = PlanLimits(host_, request.limits);
-  if (!plan) return Fail(owner, tag, plan.error());
-  w::Updated updated;
-  if (box->cgroup) {
-    auto reports = box->cgroup->Update(plan->cgroup);
-    if (!reports) return Fail(owner, tag, reports.error());
-    updated.limits = ToFacts(*reports);
-  }
-  if (request.limits.disk_bytes != w::kNoLimit || request.limits.disk_inodes != w::kNoLimit) {
-    auto& asked = box->berth->request;
-    const uint64_t bytes = request.limits.disk_bytes != w::kNoLimit ? request.limits.disk_bytes : asked.disk_bytes;
-    const uint64_t inodes = request.limits.disk_inodes != w::kNoLimit ? request.limits.disk_inodes : asked.disk_inodes;
-    auto resized = box->berth->disk->Resize(bytes, inodes);
-    if (!resized) return Fail(owner, tag, resized.error());
-    asked.disk_bytes = bytes;
-    asked.disk_inodes = inodes;
-    updated.limits.push_back(DiskFact("disk", resized->bytes_limit, asked.disk_backend));
-    updated.limits.push_back(DiskFact("inodes", resized->inodes_limit, asked.disk_backend));
-  }
-  for (const auto& fact : updated.limits) {
-    auto& known = box->created.limits;
+  auto facts = ChangeLimits(*box, request.limits);
+  if (!facts) return Fail(owner, tag, facts.error());
+  auto& known = box->created.limits;
+  for (const auto& fact : *facts) {
     const auto same = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.name == fact.name; });
     if (same != known.end()) *same = fact;
     else known.push_back(fact);
   }
-  Reply(owner, tag, updated);
+  Reply(owner, tag, w::Updated{*std::move(facts)});
 }
 
 void Launcher::OnFreeze(uint64_t owner, uint32_t tag, const w::Freeze& request) {
@@ -458,10 +488,9 @@ void Launcher::OnList(uint64_t owner, uint32_t tag, const std::string& after) {
 void Launcher::OnAdopt(uint64_t owner, uint32_t tag, const std::string& id) {
   Box* box = FindRunning(owner, tag, id);
   if (box == nullptr) return;
-  std::vector<sys::UniqueFd> fds;
-  fds.emplace_back(fcntl(box->control.get(), F_DUPFD_CLOEXEC, 3));
-  if (!fds[0]) return Fail(owner, tag, Error::FromErrno("copy the control socket").WithCode(ErrorCode::kResourceExhausted));
-  Reply(owner, tag, w::Adopted{box->created}, std::move(fds));
+  auto fds = HandOver(*box);
+  if (!fds) return Fail(owner, tag, fds.error());
+  Reply(owner, tag, w::Adopted{box->created}, *std::move(fds));
 }
 
 }  // namespace caisson::launcher

@@ -72,6 +72,8 @@ class Launcher {
   // The box under this id, running; otherwise answers Failed and gives null.
   Box* FindRunning(uint64_t owner, uint32_t tag, const std::string& id);
   wire::launcher::Counters CountersOf(Box& box);
+  Result<std::vector<sys::UniqueFd>> HandOver(Box& box);
+  Result<std::vector<wire::launcher::LimitFact>> ChangeLimits(Box& box, const wire::launcher::Limits& limits);
   void OnReport(Box& box);
   void OnReady(Box& box);
   void OnInitGone(Box& box);

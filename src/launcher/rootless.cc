@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,16 @@ bool RunMapper(const char* program, pid_t target, unsigned long own, SubRange ra
   return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// The launcher is not dumpable, which gives its files in /proc to the host's root: neither newuidmap nor we ourselves
+// could write our maps (proc(5)). For as long as this lives they are ours.
+class OpenedProc {
+ public:
+  OpenedProc() { prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }
+  ~OpenedProc() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+  OpenedProc(const OpenedProc&) = delete;
+  OpenedProc& operator=(const OpenedProc&) = delete;
+};
+
 Error Forbidden(const char* what, int error) {
   std::string remedy = "run as root, or allow user namespaces: sysctl user.max_user_namespaces=10000";
   if (access("/proc/sys/kernel/unprivileged_userns_clone", F_OK) == 0) remedy += " kernel.unprivileged_userns_clone=1";
@@ -104,6 +115,7 @@ Result<IdPlan> EnterRootless() {
     _exit(0);
   }
   if (unshare(CLONE_NEWUSER) != 0) return Forbidden("make a user namespace as an ordinary user", errno);
+  const OpenedProc opened;
   char mapped = 0;
   (void)!write(to_mapper[1], "m", 1);
   (void)!read(from_mapper[0], &mapped, 1);

@@ -11,7 +11,8 @@
 //     is joined only by sandboxes that ask for an I/O rate.
 //   * v2: one directory with all controllers. Controllers are handed to children only by a cgroup
 //     without processes of its own ("no internal processes", cgroups(7)), so Open() may move the
-//     launcher into the leaf `caisson-<instance>/launcher`; the tree's destructor moves it back.
+//     launcher into the leaf `caisson.launcher-<instance>` beside; the tree's destructor moves it
+//     back.
 //   * hybrid: limits come from wherever each controller is mounted, while the v2 directory gives
 //     what only v2 has: clone3(CLONE_INTO_CGROUP), cgroup.kill, a freezer that SIGKILL passes,
 //     pressure, and the device filter.
@@ -150,8 +151,8 @@ class CgroupTree {
   // What ApplyLimits would say of each limit asked for, without applying any.
   std::vector<LimitReport> Check(const CgroupLimits& limits) const;
 
-  // A new group. `name`: letters, digits, '-', '_', '.', not starting with '.', at most 64 bytes,
-  // not "launcher". kConflict when it exists, kResourceExhausted when the kernel is out of groups.
+  // A new group. `name`: letters, digits, '-', '_', '.', not starting with '.', at most 64 bytes.
+  // kConflict when it exists, kResourceExhausted when the kernel is out of groups.
   // On failure nothing is left. With layout kNone the group has no directories.
   Result<Cgroup> Create(std::string_view name);
 
@@ -162,8 +163,8 @@ class CgroupTree {
   // The instances that have directories in any hierarchy of this host, dead or alive. Sorted.
   static std::vector<std::string> ListInstances(const CgroupHost& host);
   // Kills every process of the instance's sandboxes and removes its directories in all hierarchies.
-  // The launcher's leaf is spared while it has processes. Idempotent; kDeadlineExceeded when
-  // something is left, after everything else is done.
+  // The launcher's leaf is never killed, and stays while it has processes. Idempotent;
+  // kDeadlineExceeded when something is left, after everything else is done.
   static Status SweepInstance(const CgroupHost& host, std::string_view instance,
                               std::chrono::milliseconds deadline);
   // Groups of a controller that exist on the host, dying ones included (/proc/cgroups).
@@ -226,6 +227,11 @@ class Cgroup {
 
   CgroupStats Stats();
 
+  // The file that counts what a limit did: kMemory (a line `oom_kill N`) or kPids (`max N`). Its
+  // reader needs no privilege; read it from offset 0 each time. Empty when this host does not count
+  // it.
+  UniqueFd OpenEvents(Controller controller) const;
+
   // Stops every process, or lets them go on. Freeze returns when all are stopped; when they are not
   // by the deadline it thaws and says kDeadlineExceeded.
   Status Freeze(std::chrono::milliseconds deadline);
@@ -242,8 +248,9 @@ class Cgroup {
   Status Recycle();
 
   // Kills what is inside, gives its memory back and removes the directories, so that no dying
-  // memory group stays behind. Retries EBUSY until the deadline. After success the group is empty
-  // of meaning; after failure it may be called again.
+  // memory group stays behind. (On v2 one does as long as an inode that the group wrote is cached:
+  // delete the sandbox's files too.) Retries EBUSY until the deadline. After success the group is
+  // empty of meaning; after failure it may be called again.
   Status Remove(std::chrono::milliseconds deadline);
 
  private:

@@ -18,12 +18,10 @@ constexpr Controller kV2Controllers[] = {Controller::kMemory, Controller::kCpu, 
 // The cgroup that the launcher was in before an earlier one of this product moved it to a leaf.
 std::string OutOfLeaf(const std::string& own_dir, const std::string& mount_point) {
   const size_t leaf = own_dir.rfind('/');
-  if (leaf == std::string::npos || own_dir.substr(leaf + 1) != kLauncherLeaf) return own_dir;
-  const size_t instance = own_dir.rfind('/', leaf - 1);
-  if (instance == std::string::npos || instance < mount_point.size() ||
-      !std::string_view(own_dir).substr(instance + 1).starts_with(kInstancePrefix))
+  if (leaf == std::string::npos || leaf < mount_point.size() ||
+      !std::string_view(own_dir).substr(leaf + 1).starts_with(kLeafPrefix))
     return own_dir;
-  return own_dir.substr(0, instance);
+  return own_dir.substr(0, leaf);
 }
 
 Error CannotUse(const std::string& dir, int error) {
@@ -131,17 +129,17 @@ Status MoveToLeaf(const CgroupHost& host, const CgroupOptions& options, Hierarch
                                            " other processes, and a cgroup v2 with processes "
                                            "cannot hand controllers down");
   }
-  const std::string leaf(kLauncherLeaf);
-  const int error = MakeDir(host, hierarchy.instance_fd.get(), leaf.c_str());
+  const int error = MakeDir(host, hierarchy.base_fd.get(), hierarchy.leaf_name.c_str());
   if (error != 0 && error != EEXIST) return CannotUse(hierarchy.base, error);
+  const GroupDir leaf = {hierarchy.base_fd.get(), hierarchy.leaf_name};
   for (const pid_t pid : present) {
-    const int failed =
-        hierarchy.Group(kLauncherLeaf)
-            .TryWrite("cgroup.procs", ShortText().Add(static_cast<uint64_t>(pid)).view());
-    if (failed != 0 && failed != ESRCH)
+    const ShortText number = ShortText().Add(static_cast<uint64_t>(pid));
+    const int failed = leaf.TryWrite("cgroup.procs", number.view());
+    if (failed != 0 && failed != ESRCH) {
       return Error::FromErrno("cannot move process " + std::to_string(pid) + " to " +
-                                  hierarchy.base + "/" + hierarchy.instance_name + "/" + leaf,
+                                  hierarchy.base + "/" + hierarchy.leaf_name,
                               failed);
+    }
     hierarchy.moved.push_back(pid);
   }
   return {};
@@ -151,7 +149,7 @@ void MoveBack(const CgroupHost& host, Hierarchy& hierarchy) {
   if (hierarchy.moved.empty()) return;
   Disable({hierarchy.instance_fd.get(), "."}, hierarchy.controllers);
   Disable({hierarchy.base_fd.get(), "."}, hierarchy.enabled);
-  const auto present = ListProcesses(hierarchy.Group(kLauncherLeaf));
+  const auto present = ListProcesses({hierarchy.base_fd.get(), hierarchy.leaf_name});
   if (present) {
     for (const pid_t pid : *present) {
       if (pid <= 0) continue;
@@ -159,7 +157,7 @@ void MoveBack(const CgroupHost& host, Hierarchy& hierarchy) {
                    ShortText().Add(static_cast<uint64_t>(pid)).view());
     }
   }
-  RemoveDir(host, hierarchy.instance_fd.get(), std::string(kLauncherLeaf).c_str());
+  RemoveDir(host, hierarchy.base_fd.get(), hierarchy.leaf_name.c_str());
   hierarchy.moved.clear();
 }
 
@@ -225,6 +223,7 @@ Result<std::unique_ptr<Hierarchy>> OpenV2(const CgroupHost& host, const CgroupMo
   auto hierarchy = std::make_unique<Hierarchy>();
   hierarchy->version = Version::k2;
   hierarchy->instance_name = std::string(kInstancePrefix) + options.instance;
+  hierarchy->leaf_name = std::string(kLeafPrefix) + options.instance;
   const std::string own = OutOfLeaf(mount.own_dir, mount.mount_point);
   bool handed_down = false;
   std::string problem, remedy;

@@ -18,7 +18,8 @@
 namespace caisson::sys::internal {
 
 inline constexpr std::string_view kInstancePrefix = "caisson-";
-inline constexpr std::string_view kLauncherLeaf = "launcher";
+// Beside the instance's directory, not in it: the device rules of sandboxes are not the launcher's.
+inline constexpr std::string_view kLeafPrefix = "caisson.launcher-";
 inline constexpr std::string_view kNoHostSwap = "host has no swap";  // LimitReport::by
 
 // A point on the steady clock.
@@ -77,6 +78,7 @@ struct Hierarchy {
   Use use = Use::kSandboxes;
   std::string base;  // the directory that holds the instance's
   std::string instance_name;
+  std::string leaf_name;  // of the launcher, v2 only
   UniqueFd base_fd;
   UniqueFd instance_fd;
   uint32_t controllers = 0;  // those that children get

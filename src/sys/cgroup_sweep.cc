@@ -16,7 +16,7 @@ using internal::CgroupMount;
 using internal::Deadline;
 using internal::GroupDir;
 using internal::kInstancePrefix;
-using internal::kLauncherLeaf;
+using internal::kLeafPrefix;
 using internal::Version;
 
 namespace {
@@ -74,28 +74,25 @@ class Sweeper {
   Sweeper(const CgroupHost& host, std::chrono::milliseconds deadline)
       : host_(host), deadline_(deadline) {}
 
-  // Kills and removes one instance's directory. The launcher's leaf is spared while it is in use,
-  // and so is what leads to it.
+  // Kills and removes one instance's directory.
   void Sweep(const CgroupMount& mount, const std::string& instance) {
     std::vector<std::string> paths;
     Collect(instance, 0, paths);
-    const std::string leaf = instance + "/" + std::string(kLauncherLeaf);
-    bool leaf_in_use = false;
     for (const std::string& path : paths) {
       const auto fd = TryOpenDir(AT_FDCWD, path.c_str());
       if (!fd) continue;
       const GroupDir dir = {fd->get(), "."};
-      if (path == leaf || (path == instance && mount.version == Version::k2)) {
-        const auto empty = internal::IsEmpty(dir);
-        leaf_in_use |= empty && !*empty;
-        if (leaf_in_use) continue;
-      } else {
-        Kill(mount, dir);
-      }
+      Kill(mount, dir);
       if ((mount.controllers & internal::BitOf(Controller::kMemory)) != 0)
         internal::DialectOf(mount.version).Reclaim(dir);
       Remove(path);
     }
+    // The launcher's leaf beside it may hold a live server; then it stays.
+    const size_t slash = instance.rfind('/');
+    const auto base = TryOpenDir(AT_FDCWD, instance.substr(0, slash).c_str());
+    const std::string leaf =
+        std::string(kLeafPrefix) + instance.substr(slash + 1 + kInstancePrefix.size());
+    if (base) internal::RemoveDir(host_, base->get(), leaf.c_str());
   }
 
   Status Outcome() const {

@@ -167,7 +167,7 @@ TEST(CgroupLayoutTest, ABindMountedPartOfAHierarchyIsFound) {
 
 TEST(CgroupLayoutTest, AfterARestartTheLaunchersLeafIsNotNestedDeeper) {
   FakeCgroupFs fake;
-  fake.MountV2("cpu io memory pids", "/svc/caisson-old/launcher");
+  fake.MountV2("cpu io memory pids", "/svc/caisson.launcher-old");
   fake.Put("cg/unified/svc/cgroup.controllers", "cpu io memory pids");
   fake.Put("cg/unified/svc/cgroup.subtree_control", "cpu io memory pids");
   fake.Put("cg/unified/svc/cgroup.procs", "");
@@ -193,7 +193,7 @@ TEST(CgroupNameTest, NamesThatCouldLeaveTheTreeAreRefused) {
   auto tree = Open(fake);
   for (const std::string& name :
        {std::string(), std::string(".."), std::string(".a"), std::string("a/b"), std::string("\n"),
-        std::string("launcher"), std::string(65, 'a'), std::string("a\0b", 3)})
+        std::string(65, 'a'), std::string("a\0b", 3)})
     EXPECT_EQ(tree->Create(name).error().code(), ErrorCode::kInvalidArgument) << name;
 }
 
@@ -467,7 +467,7 @@ TEST(CgroupSweepTest, FindsInstancesAnywhereInEveryHierarchyAndRemovesOnlyTheOne
   fake.MountV2("");
   for (const char* dir :
        {"memory/other/deep/caisson-dead/s1", "pids/caisson-dead/s1", "unified/caisson-dead/s1",
-        "unified/caisson-dead/launcher", "pids/caisson-alive/s1"})
+        "unified/caisson.launcher-dead", "pids/caisson-alive/s1"})
     fake.Put(std::string("cg/") + dir + "/cgroup.procs", "");
   for (const char* dir : {"memory/other/deep/caisson-dead", "pids/caisson-dead",
                           "unified/caisson-dead", "pids/caisson-alive"})
@@ -486,10 +486,10 @@ TEST(CgroupSweepTest, TheLaunchersLeafIsSparedWhileInUse) {
   fake.MountV2("");
   for (const char* dir : {"caisson-dead", "caisson-dead/s1"})
     fake.Put(std::string("cg/unified/") + dir + "/cgroup.procs", "");
-  fake.Put("cg/unified/caisson-dead/launcher/cgroup.procs", "4194305\n");
+  fake.Put("cg/unified/caisson.launcher-dead/cgroup.procs", "4194305\n");
   EXPECT_TRUE(CgroupTree::SweepInstance(fake.host(), "dead", 50ms));
   EXPECT_FALSE(fake.Exists("cg/unified/caisson-dead/s1"));
-  EXPECT_TRUE(fake.Exists("cg/unified/caisson-dead/launcher"));
+  EXPECT_TRUE(fake.Exists("cg/unified/caisson.launcher-dead"));
 }
 
 }  // namespace

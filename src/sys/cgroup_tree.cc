@@ -213,7 +213,7 @@ bool CgroupTree::tracks_processes() const {
 }
 
 Result<Cgroup> CgroupTree::Create(std::string_view name) {
-  if (!IsName(name, 64, "-_.") || name == internal::kLauncherLeaf) {
+  if (!IsName(name, 64, "-_.")) {
     return Error(ErrorCode::kInvalidArgument, "not a name for a sandbox's cgroup")
         .WithRemedy("use up to 64 letters, digits, '-', '_' and '.', not starting with '.'");
   }

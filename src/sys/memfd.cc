@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace caisson::sys {
 
-Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program) {
+Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program, Readable readable) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC));
   if (!fd && errno == EINVAL) fd.Reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Error::FromErrno(std::string("make a memory file for ") + name);
@@ -21,6 +22,8 @@ Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program) {
     if (wrote < 0) return Error::FromErrno(std::string("fill the memory file of ") + name);
     program.remove_prefix(static_cast<size_t>(wrote));
   }
+  const mode_t mode = readable == Readable::kByOwner ? 0500 : readable == Readable::kByNobody ? 0111 : 0555;
+  if (fchmod(fd.get(), mode) != 0) return Error::FromErrno(std::string("protect the memory file of ") + name);
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return Error::FromErrno(std::string("seal the memory file of ") + name);
   return fd;

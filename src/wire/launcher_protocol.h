@@ -129,14 +129,16 @@ struct Create {
     a.Struct(limits); a.StructList(mounts, kMaxMounts);
   }
 };
-// With it comes one descriptor: the control socket of the sandbox's init.
+// With it come the control socket of the sandbox's init and, as the flags say, the files in which the kernel counts
+// out-of-memory kills and refused forks (sys::Cgroup::OpenEvents), in this order.
 struct Created {
   static constexpr Type kType = Type::kCreated;
+  uint8_t memory_events = 0, pids_events = 0;
   int32_t pid = 0;  // of init, as the launcher sees it
   uint32_t server_us = 0;  // time inside the launcher, request to reply
   std::vector<Fact> isolation;
   std::vector<LimitFact> limits;
-  template <typename A> void Fields(A& a) { a.Int(pid); a.Int(server_us); a.StructList(isolation, kMaxFacts); a.StructList(limits, kMaxFacts); }
+  template <typename A> void Fields(A& a) { a.Int(memory_events); a.Int(pids_events); a.Int(pid); a.Int(server_us); a.StructList(isolation, kMaxFacts); a.StructList(limits, kMaxFacts); }
 };
 
 struct Destroy {
@@ -206,7 +208,7 @@ struct Adopt {
   std::string id;
   template <typename A> void Fields(A& a) { a.Str(id, kMaxId); }
 };
-// With it comes the control socket.
+// With it come the descriptors of Created.
 struct Adopted {
   static constexpr Type kType = Type::kAdopted;
   Created created;

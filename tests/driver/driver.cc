@@ -16,6 +16,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/utf8.h"
 #include "providers/native/native_provider.h"
 #include "sandbox/run.h"
 
@@ -31,20 +32,6 @@ namespace {
 
 constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-std::string ToBase64(std::string_view in) {
-  std::string out;
-  for (size_t i = 0; i < in.size(); i += 3) {
-    uint32_t word = static_cast<unsigned char>(in[i]) << 16;
-    if (i + 1 < in.size()) word |= static_cast<unsigned char>(in[i + 1]) << 8;
-    if (i + 2 < in.size()) word |= static_cast<unsigned char>(in[i + 2]);
-    out += kBase64[word >> 18];
-    out += kBase64[(word >> 12) & 63];
-    out += i + 1 < in.size() ? kBase64[(word >> 6) & 63] : '=';
-    out += i + 2 < in.size() ? kBase64[word & 63] : '=';
-  }
-  return out;
-}
-
 std::string FromBase64(std::string_view in) {
   std::string out;
   uint32_t word = 0;
@@ -58,24 +45,9 @@ std::string FromBase64(std::string_view in) {
   return out;
 }
 
-// Bytes as JSON text: what is not UTF-8 becomes a question mark; the exact bytes go beside as base64.
-std::string ToText(std::string_view bytes) {
-  std::string out;
-  for (size_t i = 0; i < bytes.size();) {
-    const auto lead = static_cast<unsigned char>(bytes[i]);
-    const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-    bool valid = length > 0 && i + length <= bytes.size();
-    for (size_t k = 1; valid && k < length; ++k) valid = (static_cast<unsigned char>(bytes[i + k]) & 0xc0) == 0x80;
-    if (valid && length == 3) {
-      const uint32_t point = ((lead & 0x0fu) << 12) | ((static_cast<unsigned char>(bytes[i + 1]) & 0x3fu) << 6);
-      valid = point >= 0x800 && !(point >= 0xd800 && point < 0xe000);
-    }
-    if (valid) out.append(bytes.substr(i, length));
-    else out += '?';
-    i += valid ? length : 1;
-  }
-  return out;
-}
+// Bytes as JSON text; the exact bytes go beside as base64 where they matter.
+std::string ToText(std::string_view bytes) { return caisson::ToUtf8(bytes); }
+using caisson::ToBase64;
 
 json::object ErrorAnswer(const Error& error) {
   return {{"ok", false}, {"error", {{"code", error.name()}, {"message", ToText(error.message())}, {"remedy", ToText(error.remedy())}}}};

@@ -16,6 +16,7 @@ import time
 OUR_NAME = re.compile(r"caisson")
 # Unit tests of the cgroup class name their instances so; they may run beside these tests.
 FOREIGN_CGROUP = re.compile(r"^caisson-test")
+STANDING = {"cache", "run", "run/instances", "disks"}
 PR_SET_CHILD_SUBREAPER = 36
 NAMESPACES = ("mnt", "net", "pid", "ipc", "uts", "user", "cgroup", "time")
 
@@ -115,28 +116,53 @@ def _mounts(home):
     found = set()
     for pid in ("self", "1"):
         for line in _read(f"/proc/{pid}/mountinfo").splitlines():
-            if OUR_NAME.search(line) or (home and str(home) in line):
+            if (str(home) in line) if home else OUR_NAME.search(line):
                 fields = line.split(" ")
                 found.add(f"{pid}: {fields[4]} ({fields[2]})")
     return frozenset(found)
 
 
+def _foreign_instances():
+    """Instances of launchers that run on this host and are not below this process."""
+    found = set()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or not _read(f"/proc/{entry}/comm").startswith("caisson-launch"):
+            continue
+        arguments = _read(f"/proc/{entry}/cmdline").split("\0")
+        if "--run-dir" in arguments and not _is_below_us(entry):
+            run = arguments[arguments.index("--run-dir") + 1]
+            try:
+                found.update(os.listdir(os.path.join(run, "instances")))
+            except OSError:
+                pass
+    return found
+
+
+def _is_below_us(pid):
+    while pid not in ("0", "1", ""):
+        if int(pid) == os.getpid():
+            return True
+        stat = _read(f"/proc/{pid}/stat")
+        pid = stat[stat.rindex(")") + 2:].split()[1] if ")" in stat else ""
+    return False
+
+
 def _cgroups():
     """Directories the product made, at the top of every hierarchy and where this process is."""
     found = set()
+    foreign = {f"caisson-{instance}" for instance in _foreign_instances()}
     own = {line.split(":")[2] for line in _read("/proc/self/cgroup").splitlines()}
     tops = [pathlib.Path("/sys/fs/cgroup")]
     tops += [p for p in pathlib.Path("/sys/fs/cgroup").glob("*") if p.is_dir() and not p.is_symlink()]
     for top in tops:
         for below in {top} | {top / path.lstrip("/") for path in own}:
             try:
-                entries = [e for e in os.scandir(below) if e.is_dir() and e.name.startswith("caisson-")
-                           and not FOREIGN_CGROUP.match(e.name)]
+                entries = [e for e in os.scandir(below) if e.is_dir() and e.name.startswith("caisson-")]
             except OSError:
                 continue
             for entry in entries:
-                for path, _, _ in os.walk(entry.path):
-                    found.add(path)
+                if entry.name not in foreign and not FOREIGN_CGROUP.match(entry.name):
+                    found.update(path for path, _, _ in os.walk(entry.path))
     return frozenset(found)
 
 
@@ -144,7 +170,7 @@ def _loops(home):
     found = set()
     for path in pathlib.Path("/sys/block").glob("loop*/loop/backing_file"):
         backing = _read(path).strip()
-        if OUR_NAME.search(backing) or (home and str(home) in backing):
+        if (str(home) in backing) if home else OUR_NAME.search(backing):
             found.add(f"{path.parts[3]} {backing}")
     return frozenset(found)
 
@@ -165,7 +191,7 @@ def _links():
 
 
 def _state(home):
-    """Files below CAISSON_HOME that belong to one sandbox. Caches are meant to stay."""
+    """Files below CAISSON_HOME that belong to one sandbox or launcher. Caches and standing directories stay."""
     if home is None:
         return frozenset()
     found = set()
@@ -178,4 +204,4 @@ def _state(home):
                 continue
         for name in directories + files:
             found.add(os.path.normpath(os.path.join(relative, name)))
-    return frozenset(found)
+    return frozenset(found - STANDING)

@@ -95,10 +95,11 @@ Verdict PivotRoot() { return Judge(syscall(SYS_pivot_root, "/", "/tmp")); }
 
 Verdict ChrootWalk() {
   const std::string target = ScratchPath("chroot");
+  const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   mkdir(target.c_str(), 0700);
   const int result = chroot(target.c_str());
   const int saved = errno;
-  rmdir(target.c_str());
+  unlinkat(root, target.c_str() + 1, AT_REMOVEDIR);
   errno = saved;
   return Judge(result);
 }

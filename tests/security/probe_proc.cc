@@ -50,12 +50,23 @@ Verdict LowerOomScore() {
   if (fd < 0) return Refused(errno, "open");
   return Judge(write(fd, "-1000", 5));
 }
+// Below what create set: the kernel holds that line only for a creator with CAP_SYS_RESOURCE.
 Verdict LowerOomScoreByOne() {
   const int current = atoi(ReadFile("/proc/self/oom_score_adj").c_str());
   const std::string lower = std::to_string(current - 1);
   const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return Refused(errno, "open");
   return Judge(write(fd, lower.data(), lower.size()), "from " + std::to_string(current));
+}
+// Below what an ordinary process of the host has.
+Verdict LowerOomScoreBelowZero() {
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return Refused(errno, "open");
+  return Judge(write(fd, "-1", 2));
+}
+Verdict StartsAboveTheHost() {
+  const std::string score = ReadFile("/proc/self/oom_score_adj");
+  return Unless(atoi(score.c_str()) > 0 ? "" : "oom_score_adj " + score);
 }
 
 Verdict OnlyOwnProcesses() {
@@ -219,8 +230,12 @@ const Attempt kAttempts[] = {
     {"C09.firmware", "HostLeak", "list /sys/firmware", kHidden, kHidden, kSafe,
      Lists<"/sys/firmware">},
     {"C10.min", "HostDoS", "oom_score_adj -1000", "EACCES", "EACCES", kSafe, LowerOomScore},
-    {"C10.lower", "HostDoS", "oom_score_adj one below what create set", "EACCES", "EACCES", kSafe,
+    {"C10.lower", "HostDoS", "oom_score_adj one below what create set", "any", "any", kSafe,
      LowerOomScoreByOne},
+    {"C10.zero", "HostDoS", "oom_score_adj below the host's own", "EACCES", "EACCES", kSafe,
+     LowerOomScoreBelowZero},
+    {"C10.start", "HostDoS", "no better oom_score_adj than the host", "ok", "ok", kSafe,
+     StartsAboveTheHost},
     {"C11", "HostLeak", "processes of others in /proc", "ok", "ok", kSafe, OnlyOwnProcesses},
     {"C13.list", "Escape", "list /sys/fs/cgroup", kHidden, kHidden, kSafe, Lists<"/sys/fs/cgroup">},
     {"C13.memory", "Escape", "raise the memory limit", kUnwritable, kUnwritable, kSafe,

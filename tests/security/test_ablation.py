@@ -64,7 +64,7 @@ def runs(home, probe_mount):
         if key not in made:
             layers, profile, user = key
             with Driver(require(paths.DRIVER_HOOKS), home=home, env={"CAISSON_ABLATE": layers}) as driver:
-                with driver.create(profile=profile, mounts=[probe_mount], pids=256) as sandbox:
+                with driver.create(profile=profile, user=user, mounts=[probe_mount], pids=256) as sandbox:
                     made[key] = catalogue.run_all(sandbox, probe_mount["target"] + "/probe", user)
         return made[key]
 

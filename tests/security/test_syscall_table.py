@@ -18,7 +18,7 @@ SNAPSHOTS = pathlib.Path(__file__).parent
 @pytest.mark.parametrize("user", ["0", "1000"])
 @pytest.mark.parametrize("profile", ["default", "strict"])
 def test_e19_the_effective_table_is_the_reviewed_one(driver, probe_mount, profile, user):
-    with driver.create(profile=profile, mounts=[probe_mount]) as sandbox:
+    with driver.create(profile=profile, user=user, mounts=[probe_mount]) as sandbox:
         table = sandbox.exec(probe_mount["target"] + "/probe", "syscalls", user=user, timeout_ms=60_000).json()
     path = SNAPSHOTS / f"syscalls_{profile}.json"
     if user == "0" and os.environ.get("CAISSON_UPDATE_SNAPSHOTS"):

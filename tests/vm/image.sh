@@ -28,7 +28,7 @@ modules_dir=lib/modules/$release
 modules=(virtio_pci virtio_blk overlay loop quota_v2 veth)
 binaries=(caisson caisson-hooks driver driver-hooks probe unit_tests)
 programs=(bash sh cat chmod chown cp cut dd df echo env false head id kill ln ls mkdir mktemp mv nproc
-  ps readlink rm rmdir sed seq setpriv base64 date mount umount sleep sort stat stty sync tail tee test timeout touch tr true
+  ps readlink rm rmdir sed seq setpriv date mount umount sleep sort stat stty sync tail tee test timeout touch tr true
   truncate uname unshare wc yes grep awk find mkfs.ext4 newuidmap newgidmap tar strace python3 nsenter)
 
 fail() {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "providers/native/tar_extract.h"
+#include "providers/native/tar_jail.h"
 
 namespace caisson::native {
 namespace {
@@ -351,6 +352,39 @@ TEST_F(ImportTarTest, WorksForAnOrdinaryUser) {
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   if (WEXITSTATUS(status) == 3) GTEST_SKIP() << "no user namespaces for ordinary users here";
   EXPECT_EQ(status, 0);
+}
+
+// Looks at the child from outside while it waits for its first byte.
+TEST_F(ImportTarTest, TheChildIsConfined) {
+  fs::create_directories(base_ / "target");
+  auto jail = StartTarJail(base_ / "target", {});
+  ASSERT_TRUE(jail) << jail.error().message();
+  const std::string outer = "/proc/" + std::to_string(jail->child.pid());
+  std::string inner;
+  std::string status;
+  for (int i = 0; i < 500 && !status.contains("Seccomp:\t2"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::string worker = Slurp(outer + "/task/" + outer.substr(6) + "/children");
+    worker = worker.substr(0, worker.find(' '));
+    if (worker.empty()) continue;
+    inner = "/proc/" + worker;
+    status = Slurp(inner + "/status");
+  }
+  ASSERT_TRUE(status.contains("Seccomp:\t2")) << status;
+  EXPECT_TRUE(status.contains("NoNewPrivs:\t1"));
+  const std::string caps = ::geteuid() == 0 ? "000000000000001b" : "0000000000000000";
+  for (const char* set : {"CapPrm:\t", "CapEff:\t", "CapBnd:\t"})
+    EXPECT_TRUE(status.contains(set + caps)) << status;
+  for (const char* name : {"mnt", "net", "ipc", "pid", "uts"}) {
+    EXPECT_NE(fs::read_symlink(inner + "/ns/" + name),
+              fs::read_symlink(std::string("/proc/self/ns/") + name))
+        << name;
+  }
+  const std::string mounts = Slurp(inner + "/mountinfo");
+  EXPECT_EQ(std::ranges::count(mounts, '\n'), 1) << mounts;
+  EXPECT_TRUE(mounts.contains("nosuid,nodev,noexec")) << mounts;
+  const auto fds = std::distance(fs::directory_iterator(inner + "/fd"), fs::directory_iterator());
+  EXPECT_EQ(fds, 6) << "three standard streams, the archive, the report, the root";
 }
 
 TEST_F(ImportTarTest, DirectoriesAreCheckedAndLeftAsTheyAre) {

@@ -32,7 +32,8 @@ InitClient::~InitClient() {
 }
 
 Error InitClient::ToError(const w::Failed& failed) {
-  Error error = Error::FromErrno(failed.what, failed.error_number);
+  // Init says in words what it refused; an errno alone gets its text.
+  Error error = failed.what.empty() ? Error::FromErrno("the sandbox refused", failed.error_number) : Error(ErrorCode::kIo, failed.what);
   switch (failed.error_number) {
     case ENOENT: return std::move(error).WithCode(ErrorCode::kNotFound);
     case EACCES:

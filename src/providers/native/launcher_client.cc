@@ -24,7 +24,7 @@ namespace w = wire::launcher;
 // The launcher's environment: what it looks up programs with, and the switches of test builds.
 std::vector<std::string> LauncherEnvironment() {
   std::vector<std::string> env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
-  for (const char* name : {"CAISSON_CRASH_AT", "CAISSON_ABLATE"})
+  for (const char* name : {"CAISSON_CRASH_AT", "CAISSON_KILL_CLIENT_AT", "CAISSON_ABLATE"})
     if (const char* value = getenv(name)) env.push_back(std::string(name) + "=" + value);
   return env;
 }
@@ -32,7 +32,8 @@ std::vector<std::string> LauncherEnvironment() {
 // Spawns the embedded launcher with `arguments`; `socket` (if >= 0) becomes its descriptor 3, `out` its stdout.
 Result<pid_t> SpawnLauncher(std::vector<std::string> arguments, int socket, int out) {
   CAISSON_ASSIGN(const auto program, sys::MakeSealedProgram("caisson-launcher", {caisson_launcher_blob_begin,
-                                                            static_cast<size_t>(caisson_launcher_blob_end - caisson_launcher_blob_begin)}));
+                                                            static_cast<size_t>(caisson_launcher_blob_end - caisson_launcher_blob_begin)},
+                                                            sys::Readable::kByOwner));
   arguments.insert(arguments.begin(), "caisson-launcher");
   std::vector<std::string> environment = LauncherEnvironment();
   std::vector<char*> argv, envp;
@@ -74,8 +75,8 @@ std::string EnvironmentOr(const char* name, std::string fallback) {
 
 LauncherPaths LauncherPaths::FromEnvironment() {
   const std::string home = EnvironmentOr("CAISSON_HOME", "");
+  if (geteuid() == 0) return {"/run/caisson", home.empty() ? "/var/lib/caisson" : home};
   if (!home.empty()) return {home + "/run", home};
-  if (geteuid() == 0) return {"/run/caisson", "/var/lib/caisson"};
   const std::string user = EnvironmentOr("HOME", "/tmp/caisson-" + std::to_string(geteuid()));
   const std::string data = EnvironmentOr("XDG_DATA_HOME", user + "/.local/share") + "/caisson";
   const std::string runtime = EnvironmentOr("XDG_RUNTIME_DIR", "");

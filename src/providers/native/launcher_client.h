@@ -16,9 +16,9 @@ enum class Keeping {
 };
 
 struct LauncherPaths {
-  std::string run_dir;    // locks and sockets
+  std::string run_dir;    // locks of all instances of this user on the host, so that a sweep finds every dead one
   std::string state_dir;  // disks and caches, on a real file system
-  std::string socket() const { return run_dir + "/launcher.sock"; }
+  std::string socket() const { return state_dir + "/launcher.sock"; }
 
   // From CAISSON_HOME, or the usual places for root and for an ordinary user.
   static LauncherPaths FromEnvironment();

@@ -38,6 +38,22 @@ Result<sys::UniqueFd> OpenPath(const std::string& path, const std::string& what)
   return fd;
 }
 
+// Places that a mount must not cover: they are made by the jail itself.
+Status CheckTarget(const sandbox::MountSpec& mount) {
+  const std::string& target = mount.target;
+  auto bad = [&](const char* why) {
+    return Error(ErrorCode::kInvalidArgument, "cannot mount " + mount.source + " at \"" + target + "\": " + why)
+        .WithRemedy("give an absolute path inside without `..`, e.g. /workspace/data or /mnt/data");
+  };
+  if (target.empty() || target[0] != '/') return bad("the target is not an absolute path");
+  if (target.find_first_not_of('/') == std::string::npos) return bad("it is the root itself");
+  for (const char* part : {"/../", "/./"})
+    if ((target + "/").find(part) != std::string::npos) return bad("the target is not a plain path");
+  for (const char* reserved : {"/proc", "/dev", "/sys"})
+    if (target == reserved || target.starts_with(std::string(reserved) + "/")) return bad("that place belongs to the sandbox");
+  return {};
+}
+
 Result<RootPlan> PlanRoot(const std::string& environment, const std::string& rootfs, const std::string& cache) {
   if (rootfs.empty()) {
     if (environment == "host" || environment.empty()) return PrepareHostRoot(cache);
@@ -129,6 +145,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   std::vector<sys::UniqueFd> held;
   std::vector<int> fds;
   for (const auto& mount : spec.mounts) {
+    CAISSON_CO_TRY(CheckTarget(mount));
     CAISSON_CO_ASSIGN(auto fd, OpenPath(mount.source, "the mount source"));
     create.mounts.push_back({mount.target, mount.mode == sandbox::MountMode::kReadOnly ? l::MountMode::kReadOnly : l::MountMode::kReadWrite});
     fds.push_back(fd.get());
@@ -138,8 +155,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   const std::string id = create.id;
   auto created = co_await launcher_->Call<l::Created>(std::move(create), std::move(fds));
   if (!created) co_return std::move(created).error();
-  if (created->fds.size() != 1) co_return Error(ErrorCode::kProtocol, "the launcher sent no control socket");
-  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds[0]), std::move(spec));
+  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds), std::move(spec));
   if (!taken) {
     auto error = std::move(taken).error();
     (void)co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
@@ -148,8 +164,13 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   co_return taken;
 }
 
-Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id, l::Created created, sys::UniqueFd control,
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id, l::Created created, std::vector<sys::UniqueFd> fds,
                                                                      SandboxSpec spec) {
+  if (fds.size() != 1u + created.memory_events + created.pids_events)
+    co_return Error(ErrorCode::kProtocol, "the launcher sent other descriptors than it said");
+  sys::UniqueFd control = std::move(fds[0]);
+  LimitEvents events(created.memory_events != 0 ? std::move(fds[1]) : sys::UniqueFd(),
+                     created.pids_events != 0 ? std::move(fds.back()) : sys::UniqueFd());
   auto opened = co_await InitClient::Open(executor_, std::move(control));
   if (!opened) co_return std::move(opened).error();
   std::shared_ptr<InitClient> init = *std::move(opened);
@@ -163,9 +184,15 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string
     report.limits.push_back({"wall_time", true, static_cast<uint64_t>(defaults.wall_time.count()), "init's timer, for each command", ""});
   if (defaults.output_bytes > 0) report.limits.push_back({"output", true, defaults.output_bytes, "init's counter, for each command", ""});
   const uint32_t open_files = defaults.open_files;
-  auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(report), std::move(defaults));
+  auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(events), std::move(report), std::move(defaults));
   CAISSON_CO_TRY(co_await made->SetOpenFiles(open_files));
   co_return std::unique_ptr<sandbox::Sandbox>(std::move(made));
+}
+
+Task<Status> NativeProvider::Shutdown() {
+  auto done = co_await launcher_->Call<l::Done>(l::Shutdown{});
+  if (!done) co_return std::move(done).error();
+  co_return Status();
 }
 
 Task<Result<std::vector<std::string>>> NativeProvider::List() {
@@ -181,8 +208,7 @@ Task<Result<std::vector<std::string>>> NativeProvider::List() {
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Adopt(std::string id) {
   auto adopted = co_await launcher_->Call<l::Adopted>(l::Adopt{id});
   if (!adopted) co_return std::move(adopted).error();
-  if (adopted->fds.size() != 1) co_return Error(ErrorCode::kProtocol, "the launcher sent no control socket");
-  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds[0]), {});
+  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {});
 }
 
 }  // namespace caisson::native

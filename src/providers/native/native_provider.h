@@ -20,6 +20,9 @@ class NativeProvider : public sandbox::Provider {
   Task<Result<std::vector<std::string>>> List() override;
   Task<Result<std::unique_ptr<sandbox::Sandbox>>> Adopt(std::string id) override;
 
+  // Destroys every sandbox of this launcher and ends it; completes when nothing is left.
+  Task<Status> Shutdown();
+
   const wire::launcher::HelloReply& host() const { return launcher_->hello(); }
 
  private:
@@ -27,7 +30,7 @@ class NativeProvider : public sandbox::Provider {
       : executor_(std::move(executor)), paths_(std::move(paths)), launcher_(std::move(launcher)) {}
   // The key of the root that the spec asks for, known to the launcher.
   Task<Result<std::string>> PrepareRoot(std::string environment, std::string rootfs);
-  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id, wire::launcher::Created created, sys::UniqueFd control,
+  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id, wire::launcher::Created created, std::vector<sys::UniqueFd> fds,
                                                        sandbox::SandboxSpec spec);
 
   boost::asio::any_io_executor executor_;

@@ -90,25 +90,17 @@ bool MayHideALimit(const ExecOutcome& outcome) {
 }
 
 // The kernel's counters at the start and end of a command decide whether a limit ended it.
-Task<ExecOutcome> JudgeExit(LauncherClient* launcher, std::string id, uint64_t oom_before, uint64_t hits_before, w::Exited exited) {
+Task<ExecOutcome> JudgeExit(std::shared_ptr<const LimitEvents> events, LimitCounts before, w::Exited exited) {
   ExecOutcome outcome = FirstVerdict(exited);
   if (!MayHideALimit(outcome)) co_return outcome;
-  auto stats = co_await launcher->Call<l::StatsReply>(l::Stats{id});
-  if (stats) {
-    const auto& now = stats->reply.counters;
-    outcome.usage.memory_peak_bytes = now.memory_peak;
-    if (now.oom_kills > oom_before) {
-      outcome.status = OutcomeStatus::kOutOfMemory;
-      outcome.reason = "the sandbox reached its memory limit and the kernel killed a process of it";
-      co_return outcome;
-    }
-    if (now.pids_limit_hits > hits_before) {
-      outcome.status = OutcomeStatus::kProcessLimit;
-      outcome.reason = "the sandbox reached its process limit while the command ran";
-      co_return outcome;
-    }
-  }
-  if (DiskIsFull(exited)) {
+  const LimitCounts now = events->Read();
+  if (now.oom_kills > before.oom_kills) {
+    outcome.status = OutcomeStatus::kOutOfMemory;
+    outcome.reason = "the sandbox reached its memory limit and the kernel killed a process of it";
+  } else if (now.refused_forks > before.refused_forks) {
+    outcome.status = OutcomeStatus::kProcessLimit;
+    outcome.reason = "the sandbox reached its process limit while the command ran";
+  } else if (DiskIsFull(exited)) {
     outcome.status = OutcomeStatus::kDiskFull;
     outcome.reason = exited.disk_free_inodes == 0 ? "the sandbox's disk has no inode left" : "the sandbox's disk is full";
   }
@@ -190,9 +182,9 @@ l::Limits ToWire(const sandbox::Limits& limits) {
   return wire;
 }
 
-NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, sandbox::SandboxReport report,
-                             SandboxDefaults defaults)
-    : id_(std::move(id)), launcher_(launcher), init_(std::move(init)), report_(std::move(report)), defaults_(std::move(defaults)), files_(init_) {}
+NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, LimitEvents events,
+                             sandbox::SandboxReport report, SandboxDefaults defaults)
+    : id_(std::move(id)), launcher_(launcher), init_(std::move(init)), events_(std::make_shared<const LimitEvents>(std::move(events))), report_(std::move(report)), defaults_(std::move(defaults)), files_(init_) {}
 
 NativeSandbox::~NativeSandbox() { init_->Close(); }
 
@@ -221,15 +213,16 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
     co_return Error(ErrorCode::kInvalidArgument, "arguments and environment of the command are larger than " +
                                                      std::to_string(wire::kMaxFrame / 1024) + " KiB together")
         .WithRemedy("pass large data on stdin or in a file");
-  auto before = co_await launcher_.Call<l::StatsReply>(l::Stats{id_});
-  const l::Counters counters = before ? before->reply.counters : l::Counters{};
+  const LimitCounts before = events_->Read();
   auto init = init_;
   auto started = co_await init->Call<w::Started>(std::move(start));
-  if (!started) co_return std::move(started).error();
+  if (!started) {
+    Error error = std::move(started).error();
+    if (!error.remedy().empty() || error.code() != ErrorCode::kInvalidArgument) co_return error;
+    co_return std::move(error).WithRemedy("give a user of the sandbox's /etc/passwd or a uid from 0 to 65533, and absolute paths inside");
+  }
   if (started->error_number != 0) co_return StartError(*started, spec);
-  Judge judge = [launcher = &launcher_, id = id_, oom = counters.oom_kills, hits = counters.pids_limit_hits](w::Exited exited) {
-    return JudgeExit(launcher, id, oom, hits, exited);
-  };
+  Judge judge = [events = events_, before](w::Exited exited) { return JudgeExit(events, before, exited); };
   co_return std::unique_ptr<sandbox::Process>(new NativeProcess(init, started->process, started->pid, std::move(judge)));
 }
 
@@ -241,7 +234,8 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Attach(uint32_t h
   if (found == processes->end()) co_return Error(ErrorCode::kNotFound, "no process " + std::to_string(handle) + " in sandbox " + id_);
   auto attached = co_await init->Call<w::Attached>(w::Attach{handle, stdout_from, stderr_from, NativeProcess::kWindow});
   if (!attached) co_return std::move(attached).error();
-  Judge judge = [launcher = &launcher_, id = id_](w::Exited exited) { return JudgeExit(launcher, id, 0, 0, exited); };
+  // What a limit did before we came is counted against this command, for it may well have been.
+  Judge judge = [events = events_](w::Exited exited) { return JudgeExit(events, {}, exited); };
   auto process = std::make_unique<NativeProcess>(init, handle, found->pid, std::move(judge));
   process->StartAt(attached->stdout_from, attached->stderr_from);
   co_return std::unique_ptr<sandbox::Process>(std::move(process));
@@ -317,6 +311,8 @@ Task<Result<SandboxStats>> NativeSandbox::Destroy() {
   if (std::exchange(destroyed_, true)) co_return Error(ErrorCode::kGone, "sandbox " + id_ + " has been destroyed already");
   auto destroyed = co_await launcher_.Call<l::Destroyed>(l::Destroy{id_});
   init_->Close();
+  // It ended by itself before: that is what was asked for.
+  if (!destroyed && destroyed.error().code() == ErrorCode::kNotFound) co_return SandboxStats{};
   if (!destroyed) co_return std::move(destroyed).error();
   co_return ToStats(destroyed->reply.counters);
 }

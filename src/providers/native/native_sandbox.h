@@ -6,6 +6,7 @@
 
 #include "providers/native/init_client.h"
 #include "providers/native/launcher_client.h"
+#include "providers/native/limit_events.h"
 #include "providers/native/native_files.h"
 #include "sandbox/provider.h"
 
@@ -22,8 +23,8 @@ struct SandboxDefaults {
 class NativeSandbox : public sandbox::Sandbox {
  public:
   // `launcher` outlives it.
-  NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, sandbox::SandboxReport report,
-                SandboxDefaults defaults);
+  NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, LimitEvents events,
+                sandbox::SandboxReport report, SandboxDefaults defaults);
   // Lets go of the sandbox without destroying it.
   ~NativeSandbox() override;
 
@@ -49,6 +50,7 @@ class NativeSandbox : public sandbox::Sandbox {
   std::string id_;
   LauncherClient& launcher_;
   std::shared_ptr<InitClient> init_;
+  std::shared_ptr<const LimitEvents> events_;
   sandbox::SandboxReport report_;
   SandboxDefaults defaults_;
   NativeFiles files_;

@@ -1,17 +1,5 @@
 # A running sandbox: freeze and thaw, changed limits, kill, and what is left afterwards.
 
-ticks='import time
-count = 0
-while True:
-    count += 1
-    open("/workspace/ticks", "w").write(str(count))
-    time.sleep(0.05)'
-
-read_ticks() {
-  ask "{\"op\":\"file.read\",\"id\":\"$id\",\"path\":\"/workspace/ticks\"}"
-  jq -r '.data_b64' <<<"$reply" | base64 -d
-}
-
 freeze_and_thaw() {
   local group before after
   driver_start

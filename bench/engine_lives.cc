@@ -1,0 +1,160 @@
+#include "engine_lives.h"
+
+#include <signal.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <string>
+
+#include "sandbox/run.h"
+
+namespace caisson::bench {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr int kHands = 8;  // that make or destroy what is held
+
+volatile sig_atomic_t stop_requested = 0;
+
+// What the workers of one crowd share.
+struct Plan {
+  sandbox::Provider& provider;
+  int left;
+  std::optional<double> deadline_us;
+  std::vector<Life> lives;
+};
+
+Task<Status> Worker(Plan* plan) {
+  while (plan->left > 0 && (!plan->deadline_us || NowUs() < *plan->deadline_us)) {
+    --plan->left;
+    CAISSON_CO_ASSIGN(const Life life, co_await LiveOnce(plan->provider));
+    plan->lives.push_back(life);
+  }
+  co_return Status();
+}
+
+Task<Status> Maker(sandbox::Provider* provider, std::vector<SandboxPtr>* held, size_t* left) {
+  while (*left > 0) {
+    --*left;
+    CAISSON_CO_TRY(CheckStop());
+    CAISSON_CO_ASSIGN(auto made, co_await provider->Create({}));
+    held->push_back(std::move(made));
+  }
+  co_return Status();
+}
+
+Task<Status> Destroyer(std::vector<SandboxPtr>* held, size_t until) {
+  while (held->size() > until) {
+    SandboxPtr box = std::move(held->back());
+    held->pop_back();
+    CAISSON_CO_TRY(CheckStop());
+    CAISSON_CO_TRY(co_await box->Destroy());
+  }
+  co_return Status();
+}
+
+}  // namespace
+
+double NowUs() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void CatchStopSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop_requested = 1; };
+  action.sa_flags = SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+Status CheckStop() {
+  if (stop_requested != 0) return Error(ErrorCode::kCancelled, "stopped by a signal");
+  return {};
+}
+
+Task<void> Sleep(std::chrono::milliseconds duration) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, duration);
+  co_await timer.async_wait(asio::use_awaitable);
+}
+
+Task<Status> RunTrue(sandbox::Sandbox& sandbox) {
+  sandbox::ExecSpec spec;
+  spec.argv = {"/bin/true"};
+  CAISSON_CO_ASSIGN(const auto result, co_await sandbox::Run(sandbox, std::move(spec)));
+  if (!result.outcome.Succeeded())
+    co_return Error(ErrorCode::kInternal,
+                    "/bin/true in a sandbox did not succeed: " + result.outcome.reason);
+  co_return Status();
+}
+
+Task<Result<Life>> LiveOnce(sandbox::Provider& provider) {
+  CAISSON_CO_TRY(CheckStop());
+  const double begin = NowUs();
+  CAISSON_CO_ASSIGN(auto box, co_await provider.Create({}));
+  const double created = NowUs();
+  CAISSON_CO_TRY(co_await RunTrue(*box));
+  const double ran = NowUs();
+  CAISSON_CO_TRY(co_await box->Destroy());
+  co_return Life{created - begin, ran - created, NowUs() - ran};
+}
+
+Task<Result<std::vector<Life>>> LiveMany(sandbox::Provider& provider, int count) {
+  std::vector<Life> lives;
+  lives.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    CAISSON_CO_ASSIGN(const Life life, co_await LiveOnce(provider));
+    lives.push_back(life);
+  }
+  co_return lives;
+}
+
+Task<Result<Crowd>> LiveTogether(sandbox::Provider& provider, int workers, int count,
+                                 std::optional<std::chrono::milliseconds> until) {
+  const double begin = NowUs();
+  Plan plan{provider, count, std::nullopt, {}};
+  if (until) plan.deadline_us = begin + static_cast<double>(until->count()) * 1e3;
+  Crew crew(co_await asio::this_coro::executor);
+  for (int i = 0; i < workers; ++i) crew.Add(Worker(&plan));
+  CAISSON_CO_TRY(co_await crew.Wait());
+  co_return Crowd{std::move(plan.lives), NowUs() - begin};
+}
+
+Task<Status> HoldMore(sandbox::Provider& provider, std::vector<SandboxPtr>& held, size_t count) {
+  size_t left = count;
+  Crew crew(co_await asio::this_coro::executor);
+  for (int i = 0; i < kHands; ++i) crew.Add(Maker(&provider, &held, &left));
+  co_return co_await crew.Wait();
+}
+
+Task<Status> HoldFewer(std::vector<SandboxPtr>& held, size_t count) {
+  const size_t until = held.size() > count ? held.size() - count : 0;
+  Crew crew(co_await asio::this_coro::executor);
+  for (int i = 0; i < kHands; ++i) crew.Add(Destroyer(&held, until));
+  co_return co_await crew.Wait();
+}
+
+Crew::Crew(asio::any_io_executor executor)
+    : executor_(std::move(executor)),
+      all_done_(executor_, std::chrono::steady_clock::time_point::max()) {}
+
+void Crew::Add(Task<Status> task) {
+  ++running_;
+  asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr thrown, Status status) {
+    if (thrown) std::rethrow_exception(thrown);
+    if (!status && first_error_) first_error_ = std::move(status);
+    if (--running_ == 0) all_done_.cancel();
+  });
+}
+
+Task<Status> Crew::Wait() {
+  boost::system::error_code cancelled;  // that is how the timer tells
+  while (running_ > 0)
+    co_await all_done_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  co_return first_error_;
+}
+
+}  // namespace caisson::bench

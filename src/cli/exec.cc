@@ -1,0 +1,193 @@
+// exec: a sandbox, a command with our streams, and nothing left.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "cli/dispatch.h"
+#include "cli/exec_options.h"
+#include "cli/exec_report.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "providers/native/native_provider.h"
+
+namespace caisson::cli {
+namespace {
+
+namespace asio = boost::asio;
+using sandbox::Process;
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+
+bool WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t wrote = write(fd, data.data(), data.size());
+    if (wrote > 0) data.remove_prefix(static_cast<size_t>(wrote));
+    else if (wrote < 0 && errno == EAGAIN) {  // somebody made our terminal non-blocking
+      pollfd ready{fd, POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (wrote < 0 && errno != EINTR) return false;
+  }
+  return true;
+}
+
+// Whether epoll can wait for it; regular files and /dev/null are always ready and cannot be waited for.
+bool CanWaitFor(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || isatty(fd) != 0);
+}
+
+// Our stdin to the command's, until either ends.
+Task<void> ForwardInput(std::shared_ptr<Process> process) {
+  auto executor = co_await asio::this_coro::executor;
+  std::optional<asio::posix::stream_descriptor> waiter;
+  if (CanWaitFor(STDIN_FILENO)) waiter.emplace(executor, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  std::string buffer(65536, '\0');
+  for (;;) {
+    if (waiter) {
+      auto [error] = co_await waiter->async_wait(asio::posix::descriptor_base::wait_read, kTuple);
+      if (error) co_return;
+    }
+    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) break;
+    auto written = co_await process->Write(buffer.substr(0, static_cast<size_t>(got)));
+    if (!written) co_return;  // it reads no more
+  }
+  (void)co_await process->CloseStdin();
+}
+
+// Signals to us go to the command's tree; asking a second time kills it.
+Task<void> ForwardSignals(std::shared_ptr<Process> process, std::shared_ptr<asio::signal_set> signals) {
+  int asked = 0;
+  for (;;) {
+    auto waited = co_await signals->async_wait(kTuple);
+    if (std::get<0>(waited)) co_return;
+    const int signo = std::get<1>(waited);
+    if (signo == SIGWINCH) {
+      const WindowSize size = SizeOfTerminal(STDIN_FILENO);
+      (void)co_await process->Resize(size.rows, size.cols);
+      continue;
+    }
+    (void)co_await process->Signal(++asked > 1 ? SIGKILL : signo, sandbox::SignalScope::kTree);
+  }
+}
+
+struct Collected {
+  std::string out, err;
+};
+
+// Passes output on until the command has ended.
+Task<Result<sandbox::ExecOutcome>> ForwardOutput(std::shared_ptr<Process> process, Collected* collected) {
+  bool broken = false;
+  for (;;) {
+    auto event = co_await process->Next();
+    if (!event) co_return std::move(event).error();
+    if (auto* outcome = std::get_if<sandbox::ExecOutcome>(&*event)) co_return std::move(*outcome);
+    auto& chunk = std::get<sandbox::OutputChunk>(*event);
+    const bool standard = chunk.stream == sandbox::Stream::kStdout;
+    if (collected != nullptr) {
+      (standard ? collected->out : collected->err) += chunk.data;
+    } else if (!broken && !WriteAll(standard ? STDOUT_FILENO : STDERR_FILENO, chunk.data)) {
+      // Nobody reads what it says: end it like a writer to a closed pipe.
+      broken = true;
+      (void)co_await process->Signal(SIGPIPE, sandbox::SignalScope::kTree);
+      (void)co_await process->Signal(SIGKILL, sandbox::SignalScope::kTree);
+    }
+  }
+}
+
+// 126 and 127 are the command's fault; anything else is ours.
+int CodeOfStartError(const Error& error) {
+  if (error.code() == ErrorCode::kNotFound) return 127;
+  return error.code() == ErrorCode::kPermissionDenied ? 126 : InfoOf(error.code()).exit_code;
+}
+
+Task<Result<int>> RunInSandbox(sandbox::Sandbox& box, ExecRequest request, ExecTiming timing) {
+  auto executor = co_await asio::this_coro::executor;
+  const bool pty = request.command.stdio == sandbox::Stdio::kPty;
+  if (fcntl(STDIN_FILENO, F_GETFD) >= 0) request.command.stdin_kind = sandbox::StdinKind::kOpen;
+  if (pty) {
+    const WindowSize size = SizeOfTerminal(STDIN_FILENO);
+    request.command.rows = size.rows;
+    request.command.cols = size.cols;
+    if (const char* term = getenv("TERM")) request.command.env.emplace("TERM", term);
+  }
+  auto signals = std::make_shared<asio::signal_set>(executor, SIGINT, SIGTERM, SIGHUP);
+  if (pty) signals->add(SIGWINCH);
+  const auto begin = std::chrono::steady_clock::now();
+  auto started = co_await box.Start(request.command);
+  if (!started) {
+    const int code = CodeOfStartError(started.error());
+    if (code == 125) co_return std::move(started).error();
+    WriteAll(STDERR_FILENO, ShowError(TheProgram(), nullptr, started.error()));
+    co_return code;
+  }
+  std::shared_ptr<Process> process = *std::move(started);
+  std::optional<RawTerminal> raw;
+  if (pty && isatty(STDIN_FILENO) != 0) raw.emplace(STDIN_FILENO);
+  if (request.command.stdin_kind == sandbox::StdinKind::kOpen) asio::co_spawn(executor, ForwardInput(process), asio::detached);
+  asio::co_spawn(executor, ForwardSignals(process, signals), asio::detached);
+  Collected collected;
+  auto outcome = co_await ForwardOutput(process, request.json ? &collected : nullptr);
+  raw.reset();
+  signals->cancel();
+  if (!outcome) co_return std::move(outcome).error();
+  timing.command = std::chrono::steady_clock::now() - begin;
+
+  const auto destroying = std::chrono::steady_clock::now();
+  auto stats = co_await box.Destroy();
+  timing.destroy = std::chrono::steady_clock::now() - destroying;
+  if (stats && outcome->usage.memory_peak_bytes == 0) outcome->usage.memory_peak_bytes = stats->memory_peak_bytes;
+  const ExecReport report{*outcome, stats ? *stats : sandbox::SandboxStats{}, timing, box.report(), collected.out, collected.err};
+  if (request.json && !WriteOut(AsJson(report))) co_return 125;
+  if (request.stats) WriteAll(STDERR_FILENO, AsText(report, isatty(STDERR_FILENO) != 0 && getenv("NO_COLOR") == nullptr ? Colour::kYes : Colour::kNo));
+  co_return sandbox::ShellCode(*outcome);
+}
+
+Task<Result<int>> Exec(asio::any_io_executor executor, ExecRequest request) {
+  ExecTiming timing;
+  const auto start = std::chrono::steady_clock::now();
+  auto provider = co_await native::NativeProvider::Open(executor, native::LauncherPaths::FromEnvironment(), native::Keeping::kEphemeral);
+  if (!provider) co_return std::move(provider).error();
+  timing.launcher = std::chrono::steady_clock::now() - start;
+  const auto creating = std::chrono::steady_clock::now();
+  auto box = co_await (*provider)->Create(request.sandbox);
+  if (!box) co_return std::move(box).error();
+  timing.create = std::chrono::steady_clock::now() - creating;
+  auto code = co_await RunInSandbox(**box, std::move(request), timing);
+  if (auto shut = co_await (*provider)->Shutdown(); !shut && code) co_return std::move(shut).error();
+  co_return code;
+}
+
+Task<void> ExecInto(asio::any_io_executor executor, ExecRequest request, Result<int>* result) {
+  *result = co_await Exec(std::move(executor), std::move(request));
+}
+
+}  // namespace
+
+Result<int> RunExec(const Parsed& parsed) {
+  CAISSON_ASSIGN(auto request, ReadExecRequest(parsed));
+  asio::io_context context(1);
+  Result<int> result = Error(ErrorCode::kInternal, "the command was not run");
+  asio::co_spawn(context, ExecInto(context.get_executor(), std::move(request), &result), [&](std::exception_ptr failure) {
+    if (failure) std::rethrow_exception(failure);
+    context.stop();
+  });
+  context.run();
+  return result;
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,56 @@
+// caisson: the table of contents of the command line.
+#include <signal.h>
+
+#include <string_view>
+#include <vector>
+
+#include "cli/dispatch.h"
+#include "cli/verbs.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr Positional kCommand[] = {{.name = "command", .arity = Arity::kRest, .help = "the command to run, and its arguments"}};
+constexpr Positional kShell[] = {{.name = "shell", .kind = ValueKind::kEnum, .choices = "bash|zsh|fish", .help = "the shell to complete in"}};
+
+constexpr Example kExecExamples[] = {
+    {"caisson exec -- python3 -c 'print(6*7)'", "run Python in a fresh sandbox"},
+    {"caisson exec --profile strict --timeout 5s -- ./untrusted", "no capability, read-only root, five seconds"},
+    {"caisson exec --mount ./src:/workspace/src:ro -- make -C /workspace/src", "show it a directory of yours"},
+    {"caisson exec --memory 64M --pids 16 --stats -- bash", "a shell with tight limits, and what it used"},
+};
+constexpr Example kCompletionExamples[] = {{"source <(caisson completion bash)", "complete in this shell"}};
+
+}  // namespace
+
+const Program& TheProgram() {
+  static const Verb kVerbs[] = {
+      {.name = "exec",
+       .summary = "run a command in a fresh sandbox, then destroy it",
+       .details = "Exits with the command's own code; 128 + N when signal N ended it, 124 on timeout, 125 when Caisson itself "
+                  "failed, 126 when the command cannot be executed, 127 when it was not found.",
+       .options = ExecOptions(),
+       .positionals = kCommand,
+       .examples = kExecExamples,
+       .run = RunExec},
+      {.name = "doctor", .summary = "look at this host: what works, what is weaker, how to fix it", .options = DoctorOptions(), .run = RunDoctor},
+      {.name = "sweep", .summary = "remove what killed launchers left behind", .options = SweepOptions(), .run = RunSweep},
+      {.name = "completion", .summary = "print a completion script for a shell", .positionals = kShell, .examples = kCompletionExamples, .run = RunCompletion},
+      {.name = "version", .summary = "print the version", .run = RunVersion},
+  };
+  static const Program kProgram = {.name = "caisson",
+                                   .version = CAISSON_VERSION,
+                                   .summary = "sandboxes for AI agents, in milliseconds, on a plain Linux box",
+                                   .verbs = kVerbs,
+                                   .footer = "CAISSON_HOME names the directory for state; by default /var/lib/caisson for root and "
+                                             "~/.local/share/caisson for others."};
+  return kProgram;
+}
+
+}  // namespace caisson::cli
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  return caisson::cli::Dispatch(caisson::cli::TheProgram(), arguments, caisson::Surroundings::OfThisProcess());
+}
