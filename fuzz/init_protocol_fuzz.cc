@@ -29,14 +29,16 @@ void RoundTripAll(std::string_view packet, const caisson::wire::Header& header) 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view packet(reinterpret_cast<const char*>(data), size);
   if (const auto header = caisson::wire::PeekHeader(packet)) {
-    RoundTripAll<Ready, Hello, HelloReply, Done, Failed, Start, Started, Input, Signal, Resize, Attach, Attached,
-                 Credit, Detach, Release, ListProcesses, Processes, Output, Exited, Usage, UsageReply, Shutdown,
-                 UpdateDefaults, Stat, StatReply, ListDir, Entries, Open, Opened, Read, Data, Write, Written, Close,
-                 Mkdir, Move, Remove, Watch, Watching, Unwatch, WatchEvent, SetMode, Symlink>(packet, *header);
+    RoundTripAll<Ready, Hello, HelloReply, Done, Failed, Start, Started, Input, Signal, Resize,
+                 Attach, Attached, Credit, Detach, Release, ListProcesses, Processes, Output,
+                 Exited, Usage, UsageReply, Shutdown, UpdateDefaults, Stat, StatReply, ListDir,
+                 Entries, Open, Opened, Read, Data, Write, Written, Close, Mkdir, Move, Remove,
+                 Watch, Watching, Unwatch, WatchEvent, SetMode, Symlink>(packet, *header);
   }
   // The same bytes as a user string and as the files it is looked up in.
   const size_t cut = size > 0 ? data[0] % (size + 1) : 0;
   const auto user = caisson::init::FindUser(packet.substr(0, cut), packet.substr(cut), packet);
-  if (user && (user->uid > caisson::init::kMaxId || user->gid > caisson::init::kMaxId)) std::abort();
+  if (user && (user->uid > caisson::init::kMaxId || user->gid > caisson::init::kMaxId))
+    std::abort();
   return 0;
 }

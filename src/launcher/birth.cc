@@ -225,7 +225,7 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
 Status ConfirmBox(const Host& host, Box& box) {
   auto& created = box.created;
   if (!Ablated(Layer::kVerify)) {
-    CAISSON_ASSIGN(auto verified, VerifyJail(box.init.pid(), box.plan, host.namespaces, box.cgroup ? box.cgroup->name() : "", host.ids.count));
+    CAISSON_ASSIGN(auto verified, VerifyJail(box.init.pid(), box.plan, host.namespaces, box.cgroup && host.cgroups->tracks_processes() ? box.cgroup->name() : "", host.ids.count));
     created.isolation = std::move(verified.facts);
   }
   const bool strict = box.spec.profile == w::Profile::kStrict;

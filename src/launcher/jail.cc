@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -197,47 +196,54 @@ int Dev(const JailPlan& plan) {
   return error;
 }
 
-// Makes the directories on the way to a mount's target, and the target, as the sandbox's own root,
-// one component at a time, never through a link.
-int MakeTarget(const char* target, int is_directory) {
-  char path[wire::launcher::kMaxPath + 1];
-  size_t length = 0;
+// The next component of `path`, copied to `name`; advances `path` past it and the slashes behind.
+void TakeComponent(const char*& path, char* name) {
+  while (*path != '\0' && *path != '/') *name++ = *path++;
+  *name = '\0';
+  while (*path == '/') ++path;
+}
+
+// Makes `name` in `parent` unless it is there, as the sandbox's own. Nothing runs inside yet.
+int MakeEntry(const JailPlan& plan, int parent, const char* name, int is_directory) {
+  if (is_directory != 0) {
+    if (mkdirat(parent, name, 0755) != 0) return errno == EEXIST ? 0 : errno;
+  } else {
+    const int fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0) return errno == EEXIST ? 0 : errno;
+    close(fd);
+  }
+  const uint32_t owner = plan.first_id + plan.uid;
+  return fchownat(parent, name, owner, owner, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+}
+
+// Makes a mount's target and the directories on the way, one component at a time, never through a link.
+int MakeTarget(const JailPlan& plan, const char* target, int is_directory) {
   int parent = sys::OpenBeneath(g.root, "", O_PATH | O_DIRECTORY);
-  while (parent >= 0) {
-    while (*target == '/') ++target;
-    if (*target == '\0') break;
-    length = 0;
-    while (*target != '\0' && *target != '/') path[length++] = *target++;
-    path[length] = '\0';
-    while (*target == '/') ++target;
-    const bool last = *target == '\0';
-    if (last && is_directory == 0) {
-      const int fd = openat(parent, path, O_CREAT | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-      const int error = fd < 0 ? errno : 0;
-      if (fd >= 0) close(fd);
+  if (parent < 0) return -parent;
+  while (*target == '/') ++target;
+  for (int error; *target != '\0';) {
+    char name[256];
+    if (strcspn(target, "/") >= sizeof name) {
       close(parent);
-      return error;
+      return ENAMETOOLONG;
     }
-    if (mkdirat(parent, path, 0755) != 0 && errno != EEXIST) break;
-    const int next = openat(parent, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const int saved = errno;
+    TakeComponent(target, name);
+    const bool last = *target == '\0';
+    error = MakeEntry(plan, parent, name, last ? is_directory : 1);
+    int next = -1;
+    if (error == 0 && !last && (next = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) error = errno;
     close(parent);
-    errno = saved;
+    if (error != 0 || last) return error;
     parent = next;
   }
-  if (parent < 0) return errno;
   close(parent);
-  return *target == '\0' ? 0 : errno;
+  return EINVAL;
 }
 
 int Mounts(const JailPlan& plan) {
   for (size_t i = 0; i < plan.mount_count; ++i) {
     const auto& mount = plan.mounts[i];
-    setfsgid(plan.first_id);
-    setfsuid(plan.first_id);
-    int error = MakeTarget(mount.target, mount.is_directory);
-    setfsuid(geteuid());
-    setfsgid(getegid());
+    int error = MakeTarget(plan, mount.target, mount.is_directory);
     if (error == 0) error = AttachInside(mount.source, mount.target, mount.is_directory != 0 ? O_DIRECTORY : 0);
     if (error != 0) return error;
   }
@@ -265,10 +271,15 @@ int Masks(const JailPlan& plan) {
   return error;
 }
 
-int ReadOnly(const JailPlan& plan) {
+// The two places that stay writable when the root does not.
+int Writable(const JailPlan& plan) {
   if (plan.profile != Profile::kStrict) return 0;
   if (const int error = BindFromDisk("tmp", "tmp", kPlain); error != 0) return error;
-  if (const int error = BindFromDisk("ws", "workspace", kPlain); error != 0) return error;
+  return BindFromDisk("ws", "workspace", kPlain);
+}
+
+int ReadOnly(const JailPlan& plan) {
+  if (plan.profile != Profile::kStrict) return 0;
   for (size_t i = 0; i < plan.overlay_count; ++i) {
     const int mount = sys::OpenBeneath(g.root, plan.overlays[i].inside, O_PATH | O_DIRECTORY);
     if (mount < 0) return -mount;
@@ -388,6 +399,7 @@ constexpr StageEntry kStages[] = {
     {Stage::kRoot, "root overlay", Root},
     {Stage::kProc, "/proc", Proc},
     {Stage::kDev, "/dev", Dev},
+    {Stage::kWritable, "writable places", Writable},
     {Stage::kMounts, "mounts", Mounts},
     {Stage::kMasks, "masks", Masks},
     {Stage::kReadOnly, "read-only root", ReadOnly},

@@ -64,7 +64,7 @@ struct JailPlan {
 };
 
 enum class Stage : uint32_t {
-  kSession, kHostname, kPrivate, kDisk, kRoot, kProc, kDev, kMounts, kMasks, kReadOnly, kPivot, kCgroup, kNetwork,
+  kSession, kHostname, kPrivate, kDisk, kRoot, kProc, kDev, kWritable, kMounts, kMasks, kReadOnly, kPivot, kCgroup, kNetwork,
   kUserNs, kIds, kRlimits, kCapabilities, kNoNewPrivs, kLandlock, kDescriptors, kSeccomp, kExec,
 };
 const char* StageName(Stage stage);

@@ -116,8 +116,9 @@ bool Launcher::IdleWork() {
   if (stopping_) return false;
   nets_.Order();
   if (cgroups_.Work() || berths_.Refill()) return true;
-  (void)EmptyDiskTrash(host_.state_dir, 256);
-  return false;
+  if (!host_.disks[static_cast<size_t>(DiskBackend::kQuota)].works) return false;  // only those leave trash
+  auto emptied = EmptyDiskTrash(host_.state_dir, 256);
+  return emptied && *emptied == sys::RemoveProgress::kUnfinished;
 }
 
 int Launcher::NextTimeout() {

@@ -136,6 +136,8 @@ Result<SweepResult> Sweep(const LauncherPaths& paths) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+    return Error(ErrorCode::kUnavailable, "the sweep ended early").WithRemedy("look at its messages above, then try again");
   SweepResult result;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
