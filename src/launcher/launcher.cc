@@ -357,11 +357,11 @@ Result<std::vector<sys::UniqueFd>> Launcher::HandOver(Box& box) {
 void Launcher::OnDestroy(uint64_t owner, uint32_t tag, const std::string& id) {
   Box* box = FindRunning(owner, tag, id);
   if (box == nullptr) return;
-  box->last_counters = CountersOf(*box);
   box->waiting_client = owner;
   box->waiting_tag = tag;
   Kill(*box);
-  // Most sandboxes are gone by now: save a turn of the loop.
+  // The counters are read while the processes die, and are final for all but those last moments.
+  box->last_counters = CountersOf(*box);
   if (box->init.running()) OnInitGone(*box);
 }
 

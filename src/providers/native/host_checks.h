@@ -50,20 +50,23 @@ std::vector<CheckLine> SysctlLines(const HostView& host);
 // One line per namespace kind and file system feature, as tried.
 std::vector<CheckLine> NamespaceLines(const HostView& host);
 std::vector<CheckLine> FileSystemLines(const FileSystemTrial& trial, Power power);
-// One line per controller and disk back end, from the launcher's facts. Without facts: why there are none.
+// One line per controller and disk back end, from the launcher's facts. Without facts: why there
+// are none.
 std::vector<CheckLine> LauncherLines(const HostView& host);
 
 // All of the above, in order. Blocks for some tens of milliseconds.
 std::vector<CheckLine> CheckHost(const HostView& host);
 
-// --- the readers behind the rows ------------------------------------------------------------------
+// --- the readers behind the rows
+// ------------------------------------------------------------------
 struct KernelVersion {
   int major = 0, minor = 0, patch = 0;
   auto operator<=>(const KernelVersion&) const = default;
 };
 // "6.1.0-13-amd64": 6.1.0. A missing third number is 0.
 std::optional<KernelVersion> ParseKernelVersion(std::string_view release);
-// Bugs of that version that code in a sandbox can reach, by upstream's version numbers: "CVE-2022-0847 (Dirty Pipe)".
+// Bugs of that version that code in a sandbox can reach, by upstream's version numbers:
+// "CVE-2022-0847 (Dirty Pipe)".
 std::vector<std::string_view> KnownBugs(KernelVersion version);
 // Whether `name` or `uid` has a range of at least 65 536 ids in the text of a subuid(5) file.
 bool HasIdRange(std::string_view text, std::string_view name, uint32_t uid);

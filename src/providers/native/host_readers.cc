@@ -9,14 +9,15 @@ namespace {
 
 struct Fix {
   KernelVersion first;  // of upstream's that has the bug
-  // In which patch of each stable branch it is fixed; a branch that is not here has the bug when it is older than `mainline`.
+  // In which patch of each stable branch it is fixed; a branch that is not here has the bug when it
+  // is older than `mainline`.
   std::span<const KernelVersion> branches;
   KernelVersion mainline;
   std::string_view name;
 };
 
-// Reachable with the calls that a sandbox may make. Distributions fix bugs without a new version number,
-// so a match is a reason to look, not a verdict.
+// Reachable with the calls that a sandbox may make. Distributions fix bugs without a new version
+// number, so a match is a reason to look, not a verdict.
 constexpr KernelVersion kDirtyPipe[] = {{5, 10, 102}, {5, 15, 25}, {5, 16, 11}};
 constexpr KernelVersion kStackRot[] = {{6, 1, 37}, {6, 3, 11}, {6, 4, 1}};
 constexpr Fix kFixes[] = {
@@ -73,7 +74,8 @@ bool HasIdRange(std::string_view text, std::string_view name, uint32_t uid) {
     std::string_view line = NextLine(text);
     const std::string_view owner = sys::NextPiece(line, ':');
     const auto first = sys::ParseNumber(sys::NextPiece(line, ':')), count = sys::ParseNumber(line);
-    if (first && count && *count >= 65536 && !owner.empty() && (owner == name || owner == number)) return true;
+    if (first && count && *count >= 65536 && !owner.empty() && (owner == name || owner == number))
+      return true;
   }
   return false;
 }

@@ -81,14 +81,19 @@ int Settle(int fd_or_negative_errno) {
 // Mounts an overlay with its own upper and work directory, `flag` among its options (or null).
 int TryOverlay(const char* lower, const char* upper, const char* work, const char* flag) {
   if ((mkdir(upper, 0755) != 0 || mkdir(work, 0755) != 0)) return errno;
-  const sys::FsOption options[] = {{"source", "trial"}, {"lowerdir", lower}, {"upperdir", upper}, {"workdir", work}, {flag, nullptr}};
+  const sys::FsOption options[] = {{"source", "trial"},
+                                   {"lowerdir", lower},
+                                   {"upperdir", upper},
+                                   {"workdir", work},
+                                   {flag, nullptr}};
   return Settle(sys::NewFs("overlay", options, flag == nullptr ? 4 : 5, MOUNT_ATTR_NOSUID));
 }
 
 int MountIdMapped(int usr, int user_ns) {
   if (usr < 0) return -usr;
   if (user_ns < 0) return EPERM;
-  if (const int error = sys::SetMountAttributes(usr, MOUNT_ATTR_RDONLY, 0, user_ns); error < 0) return -error;
+  if (const int error = sys::SetMountAttributes(usr, MOUNT_ATTR_RDONLY, 0, user_ns); error < 0)
+    return -error;
   const int error = sys::AttachMount(usr, AT_FDCWD, "m");
   return error < 0 ? -error : 0;
 }
@@ -110,9 +115,11 @@ FileSystemTrial TryInNamespaces(Power power, uid_t uid, gid_t gid, int user_ns) 
   const int scratch = sys::NewFs("tmpfs", small, std::size(small), MOUNT_ATTR_NOSUID);
   trial.tmpfs = scratch < 0 ? -scratch : 0;
   // Any directory serves to attach it; /proc is one that exists on every host.
-  if (scratch < 0 || sys::AttachMount(scratch, AT_FDCWD, "/proc") < 0 || fchdir(scratch) != 0) return trial;
+  if (scratch < 0 || sys::AttachMount(scratch, AT_FDCWD, "/proc") < 0 || fchdir(scratch) != 0)
+    return trial;
   if (mkdir("l", 0755) != 0 || mkdir("m", 0755) != 0) return trial;
-  trial.overlay = TryOverlay("l", "u0", "w0", power == Power::kUserNamespace ? "userxattr" : nullptr);
+  trial.overlay =
+      TryOverlay("l", "u0", "w0", power == Power::kUserNamespace ? "userxattr" : nullptr);
   trial.overlay_volatile = TryOverlay("l", "u1", "w1", "volatile");
   trial.overlay_userxattr = TryOverlay("l", "u2", "w2", "userxattr");
   trial.overlay_id_mapped = MountIdMapped(usr, user_ns);
@@ -134,11 +141,14 @@ FileSystemTrial TryFileSystems(Power power) {
   sys::UniqueFd user_ns;
   if (power == Power::kOwn) {
     const sys::IdMap map{0, 2'000'000'000, 65536};
-    if (auto made = sys::MakeUserNamespace({map, map}, sys::Nesting::kForbidden)) user_ns = *std::move(made);
+    if (auto made = sys::MakeUserNamespace({map, map}, sys::Nesting::kForbidden))
+      user_ns = *std::move(made);
   }
-  const uint64_t flags = CLONE_NEWNS | CLONE_NEWPID | (power == Power::kUserNamespace ? CLONE_NEWUSER : 0);
+  const uint64_t flags =
+      CLONE_NEWNS | CLONE_NEWPID | (power == Power::kUserNamespace ? CLONE_NEWUSER : 0);
   const int map_fd = user_ns.get();
-  const auto trial = InChild<FileSystemTrial>(flags, [=] { return TryInNamespaces(power, uid, gid, map_fd); });
+  const auto trial =
+      InChild<FileSystemTrial>(flags, [=] { return TryInNamespaces(power, uid, gid, map_fd); });
   return trial ? *trial : NothingTried(errno);
 }
 

@@ -16,13 +16,15 @@ enum class Power : uint8_t { kOwn, kUserNamespace };
 int TryNamespace(int clone_flag, Power power);
 
 struct FileSystemTrial {
-  int entered = 0;        // new mount and pid namespaces, and ids in them; the rest is ENODATA when this failed
-  int proc = 0;           // a fresh /proc of the pid namespace
+  int entered =
+      0;  // new mount and pid namespaces, and ids in them; the rest is ENODATA when this failed
+  int proc = 0;  // a fresh /proc of the pid namespace
   int tmpfs = 0;
-  int overlay = 0;        // with upper and work directory
+  int overlay = 0;  // with upper and work directory
   int overlay_volatile = 0;
   int overlay_userxattr = 0;
-  int overlay_id_mapped = 0;  // /usr, id-mapped, as the lower layer; EPERM with Power::kUserNamespace
+  int overlay_id_mapped =
+      0;  // /usr, id-mapped, as the lower layer; EPERM with Power::kUserNamespace
 };
 FileSystemTrial TryFileSystems(Power power);
 

@@ -39,10 +39,13 @@ std::optional<int64_t> HostView::Number(std::string_view path) const {
   return *number;
 }
 
-bool HostView::Exists(std::string_view path) const { return access((root + std::string(path)).c_str(), F_OK) == 0; }
+bool HostView::Exists(std::string_view path) const {
+  return access((root + std::string(path)).c_str(), F_OK) == 0;
+}
 
 bool HostView::HasProgram(std::string_view name) const {
-  for (const char* dir : {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
+  for (const char* dir :
+       {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
     if (access((root + dir + std::string(name)).c_str(), X_OK) == 0) return true;
   return false;
 }
@@ -56,6 +59,17 @@ std::optional<std::string_view> HostView::Fact(std::string_view name) const {
 bool HostView::rootless() const {
   const auto mode = Fact("mode");
   return mode ? *mode == "rootless" : uid != 0;
+}
+
+bool HostView::has_all_ids() const {
+  const auto map = Text("/proc/self/uid_map");
+  if (!map) return true;
+  std::string_view line = sys::FirstLine(*map);
+  return line.substr(line.find_last_of(" \t") + 1) == "4294967295";
+}
+
+Power HostView::power() const {
+  return (capabilities & sys::CapBit(CAP_SYS_ADMIN)) != 0 ? Power::kOwn : Power::kUserNamespace;
 }
 
 }  // namespace caisson::native

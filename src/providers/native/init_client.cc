@@ -7,7 +7,8 @@ namespace caisson::native {
 
 namespace w = wire::init;
 
-Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_executor executor, sys::UniqueFd control) {
+Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_executor executor, sys::UniqueFd control,
+                                                           std::vector<w::Rlimit> rlimits) {
   std::unique_ptr<InitClient> client(new InitClient(executor));
   client->channel_ = RpcChannel::Create(executor, std::move(control), RpcChannel::Descriptors::kRefuse);
   auto* raw = client.get();
@@ -16,10 +17,21 @@ Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_e
   std::random_device random;
   w::Hello hello;
   hello.epoch = (uint64_t{random()} << 32) | random();
-  const uint64_t epoch = hello.epoch;
-  auto reply = co_await raw->Call<w::HelloReply>(hello);
+  const bool limits = !rlimits.empty();
+  // Both go out at once: one round trip.
+  auto greeting = raw->channel_->Begin(hello);
+  auto defaults = limits ? raw->channel_->Begin(w::UpdateDefaults{std::move(rlimits)}) : nullptr;
+  auto packet = co_await raw->channel_->Finish(greeting);
+  if (!packet) co_return std::move(packet).error();
+  auto reply = ParseReply<w::HelloReply, w::Failed>(*packet, ToError);
   if (!reply) co_return std::move(reply).error();
-  if (reply->epoch != epoch) co_return Error(ErrorCode::kProtocol, "the sandbox's init answered for another owner");
+  if (reply->epoch != hello.epoch) co_return Error(ErrorCode::kProtocol, "the sandbox's init answered for another owner");
+  if (limits) {
+    auto set = co_await raw->channel_->Finish(defaults);
+    if (!set) co_return std::move(set).error();
+    auto done = ParseReply<w::Done, w::Failed>(*set, ToError);
+    if (!done) co_return std::move(done).error();
+  }
   // What was queued for a former owner has been taken for ours so far.
   raw->processes_.clear();
   raw->watches_.clear();

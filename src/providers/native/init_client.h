@@ -30,8 +30,10 @@ struct WatchState {
 
 class InitClient {
  public:
-  // Takes over the control socket: whatever a former owner left unread is skipped (see init_protocol.h).
-  static Task<Result<std::unique_ptr<InitClient>>> Open(boost::asio::any_io_executor executor, sys::UniqueFd control);
+  // Takes over the control socket: whatever a former owner left unread is skipped (see init_protocol.h). `rlimits`
+  // become the defaults of commands when there are any.
+  static Task<Result<std::unique_ptr<InitClient>>> Open(boost::asio::any_io_executor executor, sys::UniqueFd control,
+                                                        std::vector<wire::init::Rlimit> rlimits);
   ~InitClient();
 
   boost::asio::any_io_executor executor() const { return executor_; }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -155,7 +156,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   const std::string id = create.id;
   auto created = co_await launcher_->Call<l::Created>(std::move(create), std::move(fds));
   if (!created) co_return std::move(created).error();
-  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds), std::move(spec));
+  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds), std::move(spec), Origin::kCreated);
   if (!taken) {
     auto error = std::move(taken).error();
     (void)co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
@@ -165,15 +166,12 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
 }
 
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id, l::Created created, std::vector<sys::UniqueFd> fds,
-                                                                     SandboxSpec spec) {
+                                                                     SandboxSpec spec, Origin origin) {
   if (fds.size() != 1u + created.memory_events + created.pids_events)
     co_return Error(ErrorCode::kProtocol, "the launcher sent other descriptors than it said");
   sys::UniqueFd control = std::move(fds[0]);
   LimitEvents events(created.memory_events != 0 ? std::move(fds[1]) : sys::UniqueFd(),
                      created.pids_events != 0 ? std::move(fds.back()) : sys::UniqueFd());
-  auto opened = co_await InitClient::Open(executor_, std::move(control));
-  if (!opened) co_return std::move(opened).error();
-  std::shared_ptr<InitClient> init = *std::move(opened);
   const auto& limits = spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
   SandboxDefaults defaults{spec.env, spec.limits.wall_time.value_or(limits.wall_time), spec.limits.output_bytes.value_or(limits.output_bytes),
                            spec.limits.open_files.value_or(limits.open_files)};
@@ -183,9 +181,13 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string
   if (defaults.wall_time.count() > 0)
     report.limits.push_back({"wall_time", true, static_cast<uint64_t>(defaults.wall_time.count()), "init's timer, for each command", ""});
   if (defaults.output_bytes > 0) report.limits.push_back({"output", true, defaults.output_bytes, "init's counter, for each command", ""});
-  const uint32_t open_files = defaults.open_files;
+  // An adopted sandbox keeps what its former owner told it.
+  std::vector<wire::init::Rlimit> rlimits;
+  if (origin == Origin::kCreated) rlimits.push_back({RLIMIT_NOFILE, defaults.open_files, defaults.open_files});
+  auto opened = co_await InitClient::Open(executor_, std::move(control), std::move(rlimits));
+  if (!opened) co_return std::move(opened).error();
+  std::shared_ptr<InitClient> init = *std::move(opened);
   auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(events), std::move(report), std::move(defaults));
-  CAISSON_CO_TRY(co_await made->SetOpenFiles(open_files));
   co_return std::unique_ptr<sandbox::Sandbox>(std::move(made));
 }
 
@@ -208,7 +210,7 @@ Task<Result<std::vector<std::string>>> NativeProvider::List() {
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Adopt(std::string id) {
   auto adopted = co_await launcher_->Call<l::Adopted>(l::Adopt{id});
   if (!adopted) co_return std::move(adopted).error();
-  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {});
+  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {}, Origin::kAdopted);
 }
 
 }  // namespace caisson::native

@@ -26,12 +26,13 @@ class NativeProvider : public sandbox::Provider {
   const wire::launcher::HelloReply& host() const { return launcher_->hello(); }
 
  private:
+  enum class Origin { kCreated, kAdopted };
   NativeProvider(boost::asio::any_io_executor executor, LauncherPaths paths, std::unique_ptr<LauncherClient> launcher)
       : executor_(std::move(executor)), paths_(std::move(paths)), launcher_(std::move(launcher)) {}
   // The key of the root that the spec asks for, known to the launcher.
   Task<Result<std::string>> PrepareRoot(std::string environment, std::string rootfs);
   Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id, wire::launcher::Created created, std::vector<sys::UniqueFd> fds,
-                                                       sandbox::SandboxSpec spec);
+                                                       sandbox::SandboxSpec spec, Origin origin);
 
   boost::asio::any_io_executor executor_;
   LauncherPaths paths_;

@@ -41,10 +41,8 @@ class NativeSandbox : public sandbox::Sandbox {
   Task<Result<sandbox::SandboxStats>> Stats() override;
   Task<Result<sandbox::SandboxStats>> Destroy() override;
 
-  // The default limits of commands, told to init. Part of creation.
-  Task<Status> SetOpenFiles(uint32_t open_files);
-
  private:
+  Task<Status> SetOpenFiles(uint32_t open_files);
   Task<Status> SetFrozen(wire::launcher::Freezer state);
 
   std::string id_;

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <random>
 
 namespace caisson::native {
 
@@ -21,7 +22,7 @@ std::shared_ptr<RpcChannel> RpcChannel::Create(asio::any_io_executor executor, s
 }
 
 RpcChannel::RpcChannel(asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors)
-    : executor_(executor), socket_(executor, socket.Release()), descriptors_(descriptors) {
+    : executor_(executor), socket_(executor, socket.Release()), descriptors_(descriptors), last_tag_(std::random_device()()) {
   (void)sys::SetNonBlocking(socket_.native_handle());
 }
 
@@ -94,6 +95,11 @@ Task<Result<sys::Packet>> RpcChannel::Exchange(uint32_t tag, std::string bytes, 
       co_return Unavailable();
     }
   }
+  co_return co_await Finish(std::move(pending));
+}
+
+Task<Result<sys::Packet>> RpcChannel::Finish(std::shared_ptr<Pending> pending) {
+  auto self = shared_from_this();
   co_await pending->done.Wait();
   if (!pending->answered) co_return Unavailable();
   co_return std::move(pending->packet);

@@ -38,6 +38,22 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
     const uint32_t tag = NextTag();
     return Exchange(tag, wire::Encode(message, tag), std::move(fds));
   }
+  // The two halves of Call, for requests that go out back to back and are answered later.
+  struct Pending {
+    SignalFlag done;
+    sys::Packet packet;
+    bool answered = false;
+  };
+  template <typename Message>
+  std::shared_ptr<Pending> Begin(const Message& message) {
+    const uint32_t tag = NextTag();
+    auto pending = std::make_shared<Pending>();
+    pending_[tag] = pending;
+    if (!SendNow(wire::Encode(message, tag))) pending->done.Set(executor_);
+    return pending;
+  }
+  Task<Result<sys::Packet>> Finish(std::shared_ptr<Pending> pending);
+
   // Sends without expecting an answer; what the socket does not take now follows later, in order.
   template <typename Message>
   Status Post(const Message& message) {
@@ -45,11 +61,6 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
   }
 
  private:
-  struct Pending {
-    SignalFlag done;
-    sys::Packet packet;
-    bool answered = false;
-  };
   RpcChannel(boost::asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors);
   uint32_t NextTag();
   Task<Result<sys::Packet>> Exchange(uint32_t tag, std::string bytes, std::vector<int> fds);
@@ -66,7 +77,7 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
   std::function<void()> on_closed_;
   std::unordered_map<uint32_t, std::shared_ptr<Pending>> pending_;
   std::deque<std::string> backlog_;
-  uint32_t last_tag_ = 0;
+  uint32_t last_tag_;  // starts anywhere, so that answers to a former owner match nothing of ours
   bool closed_ = false;
 };
 
