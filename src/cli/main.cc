@@ -1,5 +1,7 @@
 // caisson: the table of contents of the command line.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <string_view>
 #include <vector>
@@ -20,6 +22,14 @@ constexpr Example kExecExamples[] = {
     {"caisson exec --memory 64M --pids 16 --stats -- bash", "a shell with tight limits, and what it used"},
 };
 constexpr Example kCompletionExamples[] = {{"source <(caisson completion bash)", "complete in this shell"}};
+
+// A descriptor of ours must never become one of the three streams, or a command's output would go into it.
+// A closed stdin reads as empty, a closed stdout fails to be written, a closed stderr swallows.
+void FillClosedStreams() {
+  constexpr int kModes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+  for (int stream = 0; stream < 3; ++stream)
+    if (fcntl(stream, F_GETFD) < 0) (void)!open("/dev/null", kModes[stream]);  // the lowest free number
+}
 
 }  // namespace
 
@@ -50,6 +60,7 @@ const Program& TheProgram() {
 }  // namespace caisson::cli
 
 int main(int argc, char** argv) {
+  caisson::cli::FillClosedStreams();
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   return caisson::cli::Dispatch(caisson::cli::TheProgram(), arguments, caisson::Surroundings::OfThisProcess());

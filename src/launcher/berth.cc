@@ -99,7 +99,7 @@ Result<Berth> BerthPool::Make(const BerthRequest& request) {
                           host_.rootless ? DeviceNodes::kLeaveForBinding : DeviceNodes::kMake));
   Berth berth{request, std::move(ids), *std::move(disk), {}, true};
   for (size_t i = 0; i < root->layers.size(); ++i) {
-    CAISSON_ASSIGN(auto lower, MakeLower(root->layers[i].get(), root->inside[i], host_.rootless ? -1 : berth.ids.user_ns()));
+    CAISSON_ASSIGN(auto lower, MakeLower(root->layers[i].get(), root->inside[i], host_.rootless || !host_.overlay_takes_id_maps ? -1 : berth.ids.user_ns()));
     berth.id_mapped = berth.id_mapped && lower.id_mapped;
     berth.lowers.push_back(std::move(lower.mount));
   }

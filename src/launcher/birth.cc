@@ -139,6 +139,8 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   plan.uid = strict ? uid : 0;
   plan.first_id = box.berth->ids.first_id();
   plan.capabilities = strict ? 0 : Ablated(Layer::kCapabilities) ? kAllCaps : sys::kPackageManagerCaps;
+  // With one id there is nobody to become, and setgroups(2) is denied in an ordinary user's namespace.
+  if (host.ids.kind == IdPlan::Kind::kSingle) plan.capabilities &= ~(sys::CapBit(CAP_SETUID) | sys::CapBit(CAP_SETGID));
   plan.seccomp = strict ? &host.seccomp_strict.program() : &host.seccomp_default.program();
   plan.landlock_abi = host.landlock_abi;
   char text[20];

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <string_view>
 
 #include "launcher/hooks.h"
@@ -14,6 +16,7 @@
 #include "sys/landlock.h"
 #include "sys/memfd.h"
 #include "sys/resctrl.h"
+#include "sys/text_file.h"
 
 extern "C" const char caisson_init_blob_begin[];
 extern "C" const char caisson_init_blob_end[];
@@ -26,10 +29,22 @@ constexpr const char* kSlotFile = "/run/caisson/slots";
 // Root in a container may be root in name only; then the way of an ordinary user is taken.
 Result<bool> HasHostPower() {
   if (geteuid() != 0) return false;
+  // Root of a user namespace holds every capability, but not over the host.
+  CAISSON_ASSIGN(const auto map, sys::ReadText(AT_FDCWD, "/proc/self/uid_map"));
+  unsigned long inside = 1, outside = 1, count = 0;
+  if (sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) != 3 || inside != 0 || outside != 0 || count != 4294967295) return false;
   CAISSON_ASSIGN(const auto state, sys::ReadCapabilities(getpid()));
   for (const int needed : {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_MKNOD, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE})
     if ((state.effective & sys::CapBit(needed)) == 0) return false;
   return true;
+}
+
+// An id-mapped mount as an overlay's lower layer: Linux 5.19.
+bool OverlayTakesIdMaps() {
+  utsname name{};
+  int major_version = 0, minor_version = 0;
+  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &major_version, &minor_version) != 2) return false;
+  return major_version > 5 || (major_version == 5 && minor_version >= 19);
 }
 
 Status MakeDirectory(const std::string& path, mode_t mode) {
@@ -65,6 +80,7 @@ Result<Host> PrepareHost(const HostOptions& options) {
   host.dock = std::make_unique<Dock>(std::move(dock));
   host.disks = ProbeDisks(host.state_dir);
   host.landlock_abi = sys::LandlockAbi();
+  host.overlay_takes_id_maps = OverlayTakesIdMaps();
   CAISSON_ASSIGN(host.namespaces, OwnNamespaces::Read());
   CAISSON_ASSIGN(host.init_program,
                  sys::MakeSealedProgram("caisson-init", {caisson_init_blob_begin, static_cast<size_t>(caisson_init_blob_end -

@@ -44,6 +44,7 @@ struct Host {
   sys::UniqueFd init_program;
   OwnNamespaces namespaces;
   int landlock_abi = 0;
+  bool overlay_takes_id_maps = false;
 
   std::vector<wire::launcher::Fact> Facts() const;
 };

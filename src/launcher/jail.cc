@@ -324,9 +324,11 @@ struct FixedLimit {
   __rlimit_resource_t resource;
   rlim_t value;
 };
+// A core limit of 1, not 0: 0 does not keep the kernel from starting the host's program in a piped core_pattern,
+// 1 does, and is too small for a file (do_coredump in fs/coredump.c).
 int Rlimits(const JailPlan&) {
   constexpr FixedLimit kFixed[] = {
-      {RLIMIT_CORE, 0},           {RLIMIT_MEMLOCK, 64 * 1024}, {RLIMIT_MSGQUEUE, 64 * 1024},
+      {RLIMIT_CORE, 1},           {RLIMIT_MEMLOCK, 64 * 1024}, {RLIMIT_MSGQUEUE, 64 * 1024},
       {RLIMIT_SIGPENDING, 1024},  {RLIMIT_RTPRIO, 0},          {RLIMIT_NICE, 0},
   };
   for (const auto& [resource, value] : kFixed) {

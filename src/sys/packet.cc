@@ -21,9 +21,11 @@ ReceivedPacket Receive(int socket, size_t max, std::span<char> control) {
   message.msg_control = control.empty() ? nullptr : control.data();
   message.msg_controllen = control.size();
   ssize_t got;
-  do {
+  // A peer that went with our packets unread gives ECONNRESET once, before what it sent last.
+  for (int resets = 0;;) {
     got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+    if (got >= 0 || (errno != EINTR && (errno != ECONNRESET || ++resets > 1))) break;
+  }
   if (got < 0) {
     result.state = errno == EAGAIN || errno == EWOULDBLOCK ? PacketState::kWouldBlock
                    : errno == ECONNRESET                   ? PacketState::kClosed

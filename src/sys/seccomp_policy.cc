@@ -50,7 +50,7 @@ constexpr Call kFiles[] = {
     CALL(linkat), CALL(symlinkat), CALL(readlinkat), CALL(fchmodat), CALL_AT(fchmodat2, 452),
     CALL(faccessat), CALL(faccessat2), CALL(preadv), CALL(pwritev), CALL(preadv2), CALL(pwritev2),
     CALL(copy_file_range), CALL(statx), CALL(close_range), CALL(dup), CALL(dup2), CALL(dup3),
-    CALL(pipe), CALL(pipe2), CALL_AT(statmount, 457), CALL_AT(listmount, 458),
+    CALL(pipe), CALL(pipe2),
 };
 constexpr Call kAttributes[] = {
     CALL(setxattr), CALL(lsetxattr), CALL(fsetxattr), CALL(getxattr), CALL(lgetxattr),
@@ -160,6 +160,7 @@ constexpr Call kOtherProcesses[] = {
 constexpr Call kWithheld[] = {
     CALL(clone3), CALL(get_mempolicy), CALL(io_setup), CALL(io_destroy), CALL(io_getevents),
     CALL(io_pgetevents), CALL(io_submit), CALL(io_cancel), CALL(remap_file_pages),
+    CALL_AT(statmount, 457), CALL_AT(listmount, 458),
 };
 
 constexpr Call kCloneCall[] = {CALL(clone)};

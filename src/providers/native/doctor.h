@@ -34,10 +34,10 @@ struct DoctorReport {
 // call it from a thread that may wait. Leaves nothing behind but the cache of the host's root.
 DoctorReport Examine(const LauncherPaths& paths, Probing probing);
 
-// {"summary": {…}, "checks": [{group, name, status, detail, remedy}], "probes": [{name, profile,
-// status, detail}],
-//  "isolation": {host: {…}, default: {…}, strict: {…}}, "timing": {…}} with a newline at the end.
-//  Text that is not UTF-8 is replaced.
+// {"summary": {…}, "checks": [{group, name, status, detail, remedy}],
+//  "probes": [{name, profile, status, detail}],
+//  "isolation": {host: {…}, default: {…}, strict: {…}}, "timing": {…}} and a newline.
+// Text that is not UTF-8 is replaced.
 std::string ToJson(const DoctorReport& report);
 
 }  // namespace caisson::native

@@ -89,12 +89,14 @@ Task<Result<sys::Packet>> RpcChannel::Exchange(uint32_t tag, std::string bytes, 
   pending_[tag] = pending;
   for (;;) {
     const auto state = closed_ ? sys::PacketState::kClosed : sys::SendPacket(socket_.native_handle(), bytes, fds);
-    if (state == sys::PacketState::kOk) break;
-    if (state != sys::PacketState::kWouldBlock || !co_await WaitWritable()) {
+    // When the other end has gone, the reader takes in its last words and then ends every request.
+    if (state != sys::PacketState::kWouldBlock) break;
+    if (!co_await WaitWritable()) {
       pending_.erase(tag);
       co_return Unavailable();
     }
   }
+  if (closed_) co_return Unavailable();
   co_return co_await Finish(std::move(pending));
 }
 
