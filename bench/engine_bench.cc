@@ -46,7 +46,7 @@ struct Options {
   RowOptions row;
 };
 
-// A directory for one engine's state, removed with all it holds. By then the engine has ended.
+// A directory for one engine's state, removed with all it holds unless an engine still uses it.
 class Home {
  public:
   static Result<Home> Make(const std::string& parent) {
@@ -68,6 +68,7 @@ class Home {
   }
 
   const std::string& path() const { return path_; }
+  void Leave() { parent_.Reset(); }
 
  private:
   Home(sys::UniqueFd parent, std::string path)
@@ -104,7 +105,7 @@ Status AwaitLauncher() {
 
 Result<Lines> MeasureRow(const Row& row, const Options& options) {
   if (row.measure == nullptr) return Lines{{{"name", row.name}, {"skipped", row.skipped}}};
-  CAISSON_ASSIGN(const Home home, Home::Make(options.directory));
+  CAISSON_ASSIGN(Home home, Home::Make(options.directory));
   std::optional<Result<Lines>> result;
   {
     asio::io_context context(1);
@@ -116,7 +117,10 @@ Result<Lines> MeasureRow(const Row& row, const Options& options) {
                    });
     context.run();
   }
-  CAISSON_TRY(AwaitLauncher());
+  if (auto ended = AwaitLauncher(); !ended) {
+    home.Leave();
+    return std::move(ended).error().Because("end the engine in " + home.path());
+  }
   return *std::move(result);
 }
 

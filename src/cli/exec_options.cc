@@ -15,7 +15,7 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr Option kOptions[] = {
     {.name = "env", .short_name = 'e', .occurs = Occurs::kMany, .placeholder = "NAME=VALUE", .section = "Command", .help = "set an environment variable; repeatable. Nothing of your own environment is passed"},
     {.name = "cwd", .short_name = 'w', .placeholder = "DIR", .section = "Command", .help = "working directory inside (default /workspace)"},
-    {.name = "user", .short_name = 'u', .placeholder = "USER", .section = "Command", .help = "a name of the sandbox's passwd, or a uid from 0 to 65533 (default root; 1000 in strict)"},
+    {.name = "user", .short_name = 'u', .placeholder = "USER", .section = "Command", .help = "a name of the sandbox's passwd, or a uid from 0 to 65534 (default root; 1000 in strict)"},
     {.name = "timeout", .short_name = 't', .kind = ValueKind::kDuration, .min = kMillisecond, .section = "Command", .help = "kill the whole process tree after this long (default 1h; 5s in strict)"},
     {.name = "output", .kind = ValueKind::kSize, .min = 1, .section = "Command", .help = "kill it when it has written more than this (default none; 16M in strict)"},
     {.name = "profile", .short_name = 'p', .kind = ValueKind::kEnum, .choices = "default|strict", .default_text = "default", .env = "CAISSON_PROFILE", .section = "Sandbox", .help = "default: root inside that can install packages. strict: no capability, read-only root except /tmp and /workspace"},

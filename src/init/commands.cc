@@ -14,9 +14,9 @@ namespace {
 
 using wire::init::Scope;
 
-constexpr uint64_t kFirstPauseNs = 1'000'000;        // between two passes over a tree being killed
+constexpr uint64_t kFirstPauseNs = 1'000'000;  // between two passes over a tree being killed
 constexpr uint64_t kLongestPauseNs = 100'000'000;
-constexpr uint64_t kPatienceNs = 500'000'000;        // with a supervisor that does not see its tree end
+constexpr uint64_t kPatienceNs = 500'000'000;  // with a supervisor that does not see its tree end
 constexpr size_t kFrameBudget = wire::kMaxFrame - 8 * 1024;
 
 bool ValidEnums(const wire::init::Start& start) {
@@ -60,7 +60,8 @@ Result<uint32_t> Commands::StartProcess(wire::init::Start& request) {
     return Error::FromErrno("too many processes; release ended ones", EAGAIN);
   }
   CAISSON_ASSIGN(User user, ResolveUser(request.user.empty() ? default_user_ : request.user));
-  CAISSON_ASSIGN(SpawnPlan plan, SpawnPlan::Create(request, std::move(user), privileges_, defaults_));
+  CAISSON_ASSIGN(SpawnPlan plan,
+                 SpawnPlan::Create(request, std::move(user), privileges_, defaults_));
   CAISSON_ASSIGN(Supervision * block, pool_.Take());
   const uint32_t id = ++last_id_;
   auto process = Process::Create(id, request, std::move(plan), privileges_, block,
@@ -91,7 +92,8 @@ void Commands::Handle(wire::init::Signal& request, uint32_t tag) {
   }
   const int error = SendSignal(*process, request.signo, request.scope);
   if (error == 0) return outbox_.SendDone(tag);
-  outbox_.SendFailed(tag, error, error == ESRCH ? "the process has ended" : "the kernel refused the signal");
+  outbox_.SendFailed(tag, error,
+                     error == ESRCH ? "the process has ended" : "the kernel refused the signal");
 }
 
 void Commands::Handle(wire::init::Resize& request, uint32_t tag) {
@@ -280,7 +282,8 @@ uint64_t Commands::output_bytes() const {
 // --- signals ------------------------------------------------------------------------------------
 
 bool Commands::IsSupervisor(pid_t pid) const {
-  return std::ranges::any_of(processes_, [pid](const auto& p) { return p.second->supervisor() == pid; });
+  return std::ranges::any_of(processes_,
+                             [pid](const auto& p) { return p.second->supervisor() == pid; });
 }
 
 std::vector<pid_t> Commands::OrphanRoots() const {
@@ -330,7 +333,8 @@ void Commands::ContinueKilling(Process& process, uint64_t now) {
     // Stopped again and again from inside: then init reaps its tree itself.
     if (now - process.killing.since_ns > kPatienceNs) kill(process.supervisor(), SIGKILL);
   }
-  process.killing.next_ns = found == 0 && !supervised ? Process::kNever : now + process.killing.pause_ns;
+  process.killing.next_ns =
+      found == 0 && !supervised ? Process::kNever : now + process.killing.pause_ns;
   process.killing.pause_ns = std::min(process.killing.pause_ns * 2, kLongestPauseNs);
 }
 

@@ -24,7 +24,10 @@ namespace caisson::init {
 class Commands {
  public:
   Commands(const Privileges& privileges, std::string default_user, Poller& poller, Outbox& outbox)
-      : privileges_(privileges), default_user_(std::move(default_user)), poller_(poller), outbox_(outbox) {}
+      : privileges_(privileges),
+        default_user_(std::move(default_user)),
+        poller_(poller),
+        outbox_(outbox) {}
 
   // Makes the report pipe and registers it.
   Status Open();

@@ -34,7 +34,8 @@ bool GoneWithin(const std::string& pid, int ms) {
 
 std::string Words(const std::string& text, size_t index) {
   size_t at = 0;
-  for (size_t i = 0; i < index; ++i) at = text.find_first_not_of(" \n", text.find_first_of(" \n", at));
+  for (size_t i = 0; i < index; ++i)
+    at = text.find_first_not_of(" \n", text.find_first_of(" \n", at));
   return text.substr(at, text.find_first_of(" \n", at) - at);
 }
 
@@ -59,7 +60,8 @@ TEST(Commands, StreamsBothOutputsWithOffsets) {
 
 TEST(Commands, UsageComesFromTheKernel) {
   TestClient client;
-  const auto usage = client.Shell("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.02").exited.usage;
+  const auto usage =
+      client.Shell("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.02").exited.usage;
   EXPECT_GT(usage.user_us + usage.system_us, 1000u);
   EXPECT_GT(usage.max_rss_kib, 100u);
   EXPECT_GT(usage.wall_ns, 20 * kMs);
@@ -73,7 +75,8 @@ TEST(Commands, SaysWhyAndWhereAStartFailed) {
     start.argv = std::move(argv);
     start.cwd = std::move(cwd);
     const auto started = client.Call<Started>(start);
-    return started ? std::pair(started->error_number, started->stage) : std::pair(-client.failure.error_number, StartStage::kSetup);
+    return started ? std::pair(started->error_number, started->stage)
+                   : std::pair(-client.failure.error_number, StartStage::kSetup);
   };
   const std::string script = dir / "script";
   const int fd = open(script.c_str(), O_CREAT | O_WRONLY, 0755);
@@ -103,13 +106,15 @@ TEST(Commands, RefusesMalformedUsers) {
     start.user = user;
     EXPECT_FALSE(client.Call<Started>(start));
     EXPECT_EQ(client.failure.error_number, EINVAL) << user;
-    EXPECT_THAT(client.failure.what, HasSubstr("uid 0..65533"));
+    EXPECT_THAT(client.failure.what, HasSubstr("uid 0..65534"));
   }
 }
 
 TEST(Commands, RunsAsTheUserWithoutAnyCapability) {
   TestClient client;
-  Start start = TestClient::ShellStart("id -u; id -g; grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status; grep Groups /proc/self/status");
+  Start start = TestClient::ShellStart(
+      "id -u; id -g; grep -E 'Cap(Inh|Prm|Eff|Amb)' /proc/self/status; grep Groups "
+      "/proc/self/status");
   start.user = getuid() == 0 ? "4711" : std::to_string(getuid() + 1);
   const auto started = client.Call<Started>(start);
   if (getuid() != 0) {
@@ -139,7 +144,8 @@ TEST(Commands, RootGetsExactlyTheSandboxesCapabilities) {
 TEST(Commands, InitItselfHoldsNoEffectiveCapabilityAndIsOpaque) {
   TestClient client;
   (void)client.Shell("true");
-  const std::string out = client.Shell("grep CapEff /proc/" + std::to_string(client.pid()) + "/status").out;
+  const std::string out =
+      client.Shell("grep CapEff /proc/" + std::to_string(client.pid()) + "/status").out;
   EXPECT_THAT(out, HasSubstr("CapEff:\t0000000000000000"));
   if (getuid() != 0) return;
   Start start = TestClient::ShellStart("cat /proc/" + std::to_string(client.pid()) + "/maps");
@@ -158,7 +164,9 @@ TEST(Commands, ExactlyThreeDescriptorsReachTheCommand) {
 
 TEST(Commands, FreshSessionUmaskSignalsAndEnvironment) {
   TestClient client;
-  Start start = TestClient::ShellStart("ps -o pid=,sid=,pgid= $$ | tr -s ' '; umask; grep -E 'Sig(Blk|Ign)' /proc/self/status; echo $HOME $PATH; pwd");
+  Start start = TestClient::ShellStart(
+      "ps -o pid=,sid=,pgid= $$ | tr -s ' '; umask; grep -E 'Sig(Blk|Ign)' /proc/self/status; echo "
+      "$HOME $PATH; pwd");
   start.cwd = "";
   const std::string out = client.Run(start).out;
   const std::string pid = Words(out.substr(out.find_first_not_of(' ')), 0);
@@ -174,7 +182,9 @@ TEST(Commands, LimitsApplyAndDefaultsCanChange) {
   Start start = TestClient::ShellStart("ulimit -n; ulimit -c");
   start.rlimits = {{.resource = RLIMIT_NOFILE, .soft = 33, .hard = 44}};
   EXPECT_THAT(client.Run(start).out, StartsWith("33\n"));
-  ASSERT_TRUE(client.Call<Done>(UpdateDefaults{.rlimits = {{.resource = RLIMIT_CORE, .soft = 0, .hard = 0}, {.resource = RLIMIT_NOFILE, .soft = 55, .hard = 55}}}));
+  ASSERT_TRUE(client.Call<Done>(
+      UpdateDefaults{.rlimits = {{.resource = RLIMIT_CORE, .soft = 0, .hard = 0},
+                                 {.resource = RLIMIT_NOFILE, .soft = 55, .hard = 55}}}));
   EXPECT_EQ(client.Shell("ulimit -n; ulimit -c").out, "55\n0\n");
   EXPECT_EQ(client.Run(start).out, "33\n0\n");
   start.rlimits = {{.resource = 99, .soft = 1, .hard = 1}};
@@ -223,13 +233,15 @@ TEST(Commands, KillingTheTreeOutrunsAForkingProcess) {
   ASSERT_TRUE(started);
   while (client.collected[started->process].out != "up") ASSERT_TRUE(client.Receive());
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  ASSERT_TRUE(client.Call<Done>(Signal{.process = started->process, .signo = SIGKILL, .scope = Scope::kTree}));
+  ASSERT_TRUE(client.Call<Done>(
+      Signal{.process = started->process, .signo = SIGKILL, .scope = Scope::kTree}));
   const auto& seen = client.UntilExited(started->process);
   EXPECT_EQ(seen.exited->cause, Cause::kKilledByOwner);
   // Only a dead tree lets the supervisor go: nothing but `ps` and its shell is left below init.
   std::string left;
   for (int i = 0; i < 400; ++i) {
-    left = client.Shell("ps -e -o ppid=,comm= | grep -c '^ *" + std::to_string(client.pid()) + " '").out;
+    left = client.Shell("ps -e -o ppid=,comm= | grep -c '^ *" + std::to_string(client.pid()) + " '")
+               .out;
     if (left == "1\n") break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -238,17 +250,20 @@ TEST(Commands, KillingTheTreeOutrunsAForkingProcess) {
 
 TEST(Commands, DaemonsOutliveTheirCommandAndStayInItsTree) {
   TestClient client;
-  Start start = TestClient::ShellStart("setsid sh -c 'echo $$; exec sleep 100' & sleep 0.1; exit 5");
+  Start start =
+      TestClient::ShellStart("setsid sh -c 'echo $$; exec sleep 100' & sleep 0.1; exit 5");
   start.credit = 1 << 20;
   const auto started = client.Call<Started>(start);
   ASSERT_TRUE(started);
   const auto before = std::chrono::steady_clock::now();
   const auto& seen = client.UntilExited(started->process);
-  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(2));  // it holds the pipe
+  EXPECT_LT(std::chrono::steady_clock::now() - before,
+            std::chrono::seconds(2));  // it holds the pipe
   EXPECT_EQ(seen.exited->code, 5);
   const std::string daemon = Words(seen.out, 0);
   EXPECT_TRUE(Lives(daemon));
-  ASSERT_TRUE(client.Call<Done>(Signal{.process = started->process, .signo = SIGTERM, .scope = Scope::kTree}));
+  ASSERT_TRUE(client.Call<Done>(
+      Signal{.process = started->process, .signo = SIGTERM, .scope = Scope::kTree}));
   EXPECT_TRUE(GoneWithin(daemon, 2000));
 }
 
@@ -257,7 +272,8 @@ TEST(Commands, AReleasedDaemonLivesOnAndIsNotBlocked) {
   TestClient client;
   const std::string mark = dir / "mark";
   // Writes more than a pipe holds after its command has been released.
-  const auto outcome = client.Shell("setsid sh -c 'sleep 0.6; head -c 300000 /dev/zero; echo done > " + mark + "' & exit 0");
+  const auto outcome = client.Shell(
+      "setsid sh -c 'sleep 0.6; head -c 300000 /dev/zero; echo done > " + mark + "' & exit 0");
   EXPECT_EQ(outcome.exited.code, 0);
   for (int i = 0; i < 600 && access(mark.c_str(), F_OK) != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -265,10 +281,29 @@ TEST(Commands, AReleasedDaemonLivesOnAndIsNotBlocked) {
   EXPECT_EQ(access(mark.c_str(), F_OK), 0);
 }
 
+TEST(Commands, WhatDaemonsWriteAfterExitedIsDropped) {
+  ScratchDir dir;
+  TestClient client;
+  const std::string mark = dir / "mark";
+  Start start = TestClient::ShellStart(
+      "setsid sh -c 'sleep 0.6; head -c 300000 /dev/zero; echo > " + mark + "' & exit 0");
+  start.ring_bytes = 8192;
+  const auto started = client.Call<Started>(start);
+  for (int i = 0; i < 600 && access(mark.c_str(), F_OK) != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(access(mark.c_str(), F_OK), 0);  // it was not blocked
+  ASSERT_TRUE(client.Call<Attached>(Attach{.process = started->process, .credit = 1}));
+  EXPECT_EQ(client.UntilExited(started->process).exited->stdout_end, 0u);
+  const auto list = client.Call<Processes>(ListProcesses{});
+  EXPECT_EQ(list->processes[0].stdout_end, 0u);
+}
+
 TEST(Commands, GoesOnWhenItsSupervisorIsKilled) {
   TestClient client;
   // The parent of the command is its supervisor.
-  Start start = TestClient::ShellStart("(setsid sh -c 'echo $$; exec sleep 100' &) ; sleep 0.1; kill -9 $PPID; sleep 0.1; exit 9");
+  Start start = TestClient::ShellStart(
+      "(setsid sh -c 'echo $$; exec sleep 100' &) ; sleep 0.1; kill -9 $PPID; sleep 0.1; exit 9");
   start.credit = 1 << 20;
   const auto started = client.Call<Started>(start);
   const auto& seen = client.UntilExited(started->process);
@@ -276,7 +311,8 @@ TEST(Commands, GoesOnWhenItsSupervisorIsKilled) {
   EXPECT_EQ(seen.exited->code, 9);
   const std::string daemon = Words(seen.out, 0);
   EXPECT_TRUE(Lives(daemon));
-  ASSERT_TRUE(client.Call<Done>(Signal{.process = started->process, .signo = SIGKILL, .scope = Scope::kTree}));
+  ASSERT_TRUE(client.Call<Done>(
+      Signal{.process = started->process, .signo = SIGKILL, .scope = Scope::kTree}));
   EXPECT_TRUE(GoneWithin(daemon, 2000));
 }
 
@@ -314,7 +350,8 @@ TEST(Commands, TheOutputLimitIsExact) {
 
 TEST(Commands, ASlowReaderLosesNothing) {
   TestClient client;
-  Start start = TestClient::ShellStart("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done");
+  Start start =
+      TestClient::ShellStart("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done");
   start.ring_bytes = 8192;
   start.credit = 1000;
   const auto started = client.Call<Started>(start);
@@ -361,7 +398,8 @@ TEST(Commands, DropOldestKeepsTheNewestAndCounts) {
     if (client.Call<Processes>(ListProcesses{})->processes[0].ended != 0) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  const auto attached = client.Call<Attached>(Attach{.process = started->process, .credit = UINT64_MAX});
+  const auto attached =
+      client.Call<Attached>(Attach{.process = started->process, .credit = UINT64_MAX});
   EXPECT_EQ(attached->stdout_from, 100004u - 8192);
   const auto& seen = client.UntilExited(started->process);
   EXPECT_EQ(seen.out.size(), 8192u);
@@ -387,7 +425,8 @@ TEST(Commands, ANewOwnerReplaysFromAnOffset) {
   EXPECT_EQ(list->processes[0].stdout_end, 10u);
   ASSERT_TRUE(client.Call<Done>(Input{.process = started->process, .eof = 1, .data = "abc\n"}));
   EXPECT_FALSE(client.Receive(300)) << "an event came before Attach";
-  const auto attached = client.Call<Attached>(Attach{.process = started->process, .stdout_from = 4, .credit = 100});
+  const auto attached =
+      client.Call<Attached>(Attach{.process = started->process, .stdout_from = 4, .credit = 100});
   EXPECT_EQ(attached->stdout_from, 4u);
   client.collected[started->process].out_at = 4;
   const auto& seen = client.UntilExited(started->process);
@@ -396,7 +435,8 @@ TEST(Commands, ANewOwnerReplaysFromAnOffset) {
   EXPECT_EQ(seen.exited->code, 6);
 
   client.collected.clear();  // Exited is repeated for whoever attaches later
-  ASSERT_TRUE(client.Call<Attached>(Attach{.process = started->process, .stdout_from = 13, .credit = 1}));
+  ASSERT_TRUE(
+      client.Call<Attached>(Attach{.process = started->process, .stdout_from = 13, .credit = 1}));
   while (!client.collected[started->process].exited) ASSERT_TRUE(client.Receive());
   ASSERT_TRUE(client.Call<Done>(Release{.process = started->process}));
   EXPECT_FALSE(client.Call<Attached>(Attach{.process = started->process}));
@@ -405,10 +445,14 @@ TEST(Commands, ANewOwnerReplaysFromAnOffset) {
 
 TEST(Commands, InputIsWrittenWholeAndEofEndsIt) {
   TestClient client;
-  Start start{.argv = {"sh", "-c", "sleep 0.2; wc -c"}, .cwd = "/", .stdin_kind = Stdin::kOpen, .credit = 1 << 20};
+  Start start{.argv = {"sh", "-c", "sleep 0.2; wc -c"},
+              .cwd = "/",
+              .stdin_kind = Stdin::kOpen,
+              .credit = 1 << 20};
   const auto started = client.Call<Started>(start);
   const std::string chunk(wire::kMaxData, 'x');
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(client.Call<Done>(Input{.process = started->process, .data = chunk}));
+  for (int i = 0; i < 4; ++i)
+    ASSERT_TRUE(client.Call<Done>(Input{.process = started->process, .data = chunk}));
   // A second one while the first waits is refused.
   const uint32_t waiting = client.Send(Input{.process = started->process, .eof = 1, .data = chunk});
   const auto header = wire::PeekHeader(client.WaitFor(waiting));
@@ -423,7 +467,8 @@ TEST(Commands, InputToAProcessThatDoesNotReadIsOnePendingRequest) {
   Start start{.argv = {"sleep", "100"}, .cwd = "/", .stdin_kind = Stdin::kOpen, .credit = 100};
   const auto started = client.Call<Started>(start);
   const std::string chunk(wire::kMaxData, 'x');
-  ASSERT_TRUE(client.Call<Done>(Input{.process = started->process, .data = chunk}));  // fills the pipe
+  ASSERT_TRUE(
+      client.Call<Done>(Input{.process = started->process, .data = chunk}));  // fills the pipe
   const uint32_t pending = client.Send(Input{.process = started->process, .data = chunk});
   EXPECT_FALSE(client.Call<Done>(Input{.process = started->process, .data = "x"}));
   EXPECT_EQ(client.failure.error_number, EBUSY);
@@ -435,7 +480,9 @@ TEST(Commands, InputToAProcessThatDoesNotReadIsOnePendingRequest) {
 
 TEST(Commands, ATerminalHasASizeAndCanBeResized) {
   TestClient client;
-  Start start = TestClient::ShellStart("stty size; read x; stty size; tty >/dev/null && echo is-a-tty; test -e /dev/tty && echo has-tty > /dev/tty");
+  Start start = TestClient::ShellStart(
+      "stty size; read x; stty size; tty >/dev/null && echo is-a-tty; test -e /dev/tty && echo "
+      "has-tty > /dev/tty");
   start.stdio = Stdio::kPty;
   start.rows = 33;
   start.cols = 111;
@@ -449,7 +496,8 @@ TEST(Commands, ATerminalHasASizeAndCanBeResized) {
   EXPECT_THAT(seen.out, HasSubstr("10 20"));
   EXPECT_THAT(seen.out, HasSubstr("is-a-tty"));
   EXPECT_THAT(seen.out, HasSubstr("has-tty"));
-  EXPECT_FALSE(client.Call<Done>(Resize{.process = client.Call<Started>(TestClient::ShellStart("true"))->process}));
+  EXPECT_FALSE(client.Call<Done>(
+      Resize{.process = client.Call<Started>(TestClient::ShellStart("true"))->process}));
   EXPECT_EQ(client.failure.error_number, ENOTTY);
 }
 
@@ -463,9 +511,21 @@ TEST(Commands, EofOnATerminalIsTheEofCharacter) {
   EXPECT_THAT(seen.out, HasSubstr("hello\r\nhello"));
 }
 
+TEST(Commands, ClosingItsTerminalIsNotTheEndOfACommand) {
+  TestClient client;
+  Start start =
+      TestClient::ShellStart("exec <&- >&- 2>&-; sleep 0.3; echo back > /dev/tty; exit 3");
+  start.stdio = Stdio::kPty;
+  const auto outcome = client.Run(start);
+  EXPECT_EQ(outcome.exited.ended, Ended::kExited);
+  EXPECT_EQ(outcome.exited.code, 3);
+  EXPECT_EQ(outcome.out, "back\r\n");
+}
+
 TEST(Commands, SignalsReachProcessOrGroup) {
   TestClient client;
-  Start start = TestClient::ShellStart("trap 'echo got; exit 8' USR1; echo ready; while :; do sleep 0.05; done");
+  Start start = TestClient::ShellStart(
+      "trap 'echo got; exit 8' USR1; echo ready; while :; do sleep 0.05; done");
   start.credit = 1 << 20;
   const auto started = client.Call<Started>(start);
   while (client.collected[started->process].out != "ready\n") ASSERT_TRUE(client.Receive());
@@ -473,10 +533,30 @@ TEST(Commands, SignalsReachProcessOrGroup) {
   EXPECT_EQ(client.failure.error_number, EINVAL);
   EXPECT_FALSE(client.Call<Done>(Release{.process = started->process}));
   EXPECT_EQ(client.failure.error_number, EBUSY);
-  ASSERT_TRUE(client.Call<Done>(Signal{.process = started->process, .signo = SIGUSR1, .scope = Scope::kProcess}));
+  ASSERT_TRUE(client.Call<Done>(
+      Signal{.process = started->process, .signo = SIGUSR1, .scope = Scope::kProcess}));
   EXPECT_EQ(client.UntilExited(started->process).exited->code, 8);
-  EXPECT_FALSE(client.Call<Done>(Signal{.process = started->process, .signo = SIGUSR1, .scope = Scope::kProcess}));
+  EXPECT_FALSE(client.Call<Done>(
+      Signal{.process = started->process, .signo = SIGUSR1, .scope = Scope::kProcess}));
   EXPECT_EQ(client.failure.error_number, ESRCH);
+}
+
+TEST(Commands, FailedStartsLeaveNothingOpen) {
+  TestClient client;
+  const std::string count = "sleep 0.05; ls /proc/" + std::to_string(client.pid()) + "/fd | wc -l";
+  const std::string before = client.Shell(count).out;
+  for (const Stdio stdio : {Stdio::kPipes, Stdio::kPty}) {
+    for (int i = 0; i < 20; ++i) {
+      Start start{.argv = {"/nonexistent"}, .stdio = stdio, .stdin_kind = Stdin::kOpen};
+      EXPECT_EQ(client.Call<Started>(start)->error_number, ENOENT);
+    }
+  }
+  EXPECT_EQ(client.Shell(count).out, before);
+}
+
+TEST(Commands, TheOomKillerPrefersThemToInit) {
+  TestClient client;
+  EXPECT_GE(std::stoi(client.Shell("sleep 0.1; cat /proc/self/oom_score_adj").out), 500);
 }
 
 TEST(Commands, ManyAtOnceAllEndAndNothingIsLeftOpen) {
@@ -485,7 +565,8 @@ TEST(Commands, ManyAtOnceAllEndAndNothingIsLeftOpen) {
   const std::string before = client.Shell("ls " + fds + " | wc -l").out;
   std::vector<uint32_t> ids;
   for (int i = 0; i < 100; ++i) {
-    Start start = TestClient::ShellStart("echo " + std::to_string(i) + "; exit " + std::to_string(i));
+    Start start =
+        TestClient::ShellStart("echo " + std::to_string(i) + "; exit " + std::to_string(i));
     start.credit = 1000;
     ids.push_back(client.Call<Started>(start)->process);
   }

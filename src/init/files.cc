@@ -25,8 +25,9 @@ constexpr int kOpenFlags = O_NONBLOCK | O_NOCTTY;
 constexpr size_t kFrameBudget = wire::kMaxFrame - 8 * 1024;
 constexpr size_t kListBuffer = 32 * 1024;
 // Files of /proc/self, which is init itself here, that say nothing of its memory.
-constexpr std::string_view kPublicProcFiles[] = {
-    "status", "stat", "statm", "comm", "cmdline", "limits", "cgroup", "mounts", "mountinfo", "uid_map", "gid_map"};
+constexpr std::string_view kPublicProcFiles[] = {"status",    "stat",    "statm",  "comm",
+                                                 "cmdline",   "limits",  "cgroup", "mounts",
+                                                 "mountinfo", "uid_map", "gid_map"};
 
 const char* KindOf(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
@@ -69,7 +70,8 @@ Status CheckProc(int fd, OpenMode mode) {
   struct statfs system;
   if (fstatfs(fd, &system) != 0) return Error::FromErrno("looking at its file system");
   if (system.f_type != PROC_SUPER_MAGIC) return {};
-  if (mode != OpenMode::kRead) return Error::FromErrno("files of /proc cannot be written here", EACCES);
+  if (mode != OpenMode::kRead)
+    return Error::FromErrno("files of /proc cannot be written here", EACCES);
   const std::string path = LinkTarget(AT_FDCWD, DescriptorPath(fd).c_str());
   const std::string own = "/" + std::to_string(getpid()) + "/";
   if (!path.contains(own)) return {};
@@ -123,7 +125,8 @@ Result<Entries> Files::Handle(ListDir& request) {
   const ScopedIdentity identity(privileges_, user);
   CAISSON_ASSIGN(const sys::UniqueFd fd,
                  OpenPath(AT_FDCWD, request.path, O_RDONLY | O_DIRECTORY | kOpenFlags));
-  if (request.cursor > INT64_MAX || lseek(fd.get(), static_cast<off_t>(request.cursor), SEEK_SET) < 0) {
+  if (request.cursor > INT64_MAX ||
+      lseek(fd.get(), static_cast<off_t>(request.cursor), SEEK_SET) < 0) {
     return Error::FromErrno("the cursor is not of this directory", EINVAL);
   }
   const size_t max = std::clamp<size_t>(request.max, 1, kMaxEntries);
@@ -142,9 +145,10 @@ Result<Entries> Files::Handle(ListDir& request) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer.get() + at);
       at += entry->d_reclen;
       const std::string name = entry->d_name;
-      struct stat info {};
+      struct stat info{};
       const bool seen = fstatat(fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
-      if (!seen) info.st_mode = DTTOIF(entry->d_type);  // a directory that may be read, not searched
+      if (!seen)
+        info.st_mode = DTTOIF(entry->d_type);  // a directory that may be read, not searched
       const bool gone = !seen && errno == ENOENT;
       if (name != "." && name != ".." && !gone) {
         FileInfo file = InfoOf(name, info);
@@ -164,9 +168,15 @@ Result<Entries> Files::Handle(ListDir& request) {
 Result<Files::Handle_> Files::OpenInPlace(const Open& request) {
   int flags = kOpenFlags;
   switch (request.mode) {
-    case OpenMode::kRead: flags |= O_RDONLY; break;
-    case OpenMode::kCreateNew: flags |= O_WRONLY | O_CREAT | O_EXCL; break;
-    default: flags |= O_WRONLY | O_CREAT; break;
+    case OpenMode::kRead:
+      flags |= O_RDONLY;
+      break;
+    case OpenMode::kCreateNew:
+      flags |= O_WRONLY | O_CREAT | O_EXCL;
+      break;
+    default:
+      flags |= O_WRONLY | O_CREAT;
+      break;
   }
   const unsigned permissions = (flags & O_CREAT) != 0 ? request.permissions & kModeBits : 0;
   auto fd = OpenPath(AT_FDCWD, request.path, flags, permissions);
@@ -186,7 +196,8 @@ Result<Files::Handle_> Files::OpenReplacement(const Open& request) {
   CAISSON_ASSIGN(handle.target, FindPlace(request.path));
   CAISSON_TRY(CheckProc(handle.target.parent.get(), request.mode));
   struct stat info;
-  if (fstatat(handle.target.parent.get(), handle.target.leaf.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+  if (fstatat(handle.target.parent.get(), handle.target.leaf.c_str(), &info, AT_SYMLINK_NOFOLLOW) ==
+          0 &&
       !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
     return NotRegular(info.st_mode);
   }
@@ -199,14 +210,17 @@ Result<Files::Handle_> Files::OpenReplacement(const Open& request) {
 
 Result<Opened> Files::Handle(Open& request) {
   CAISSON_TRY(CheckPath(request.path));
-  if (request.mode > OpenMode::kResume) return Error::FromErrno("unknown way to open a file", EINVAL);
-  if (handles_.size() >= kMaxHandles) return Error::FromErrno("too many open files of this sandbox's owner", EMFILE);
+  if (request.mode > OpenMode::kResume)
+    return Error::FromErrno("unknown way to open a file", EINVAL);
+  if (handles_.size() >= kMaxHandles)
+    return Error::FromErrno("too many open files of this sandbox's owner", EMFILE);
   CAISSON_ASSIGN(User user, UserOf(request.user));
   const ScopedIdentity identity(privileges_, user);
   if (request.parents != 0 && request.mode != OpenMode::kRead) {
     CAISSON_TRY(MakeDirectories(ParentPath(request.path), 0755));
   }
-  auto opened = request.mode == OpenMode::kReplace ? OpenReplacement(request) : OpenInPlace(request);
+  auto opened =
+      request.mode == OpenMode::kReplace ? OpenReplacement(request) : OpenInPlace(request);
   if (!opened) return std::move(opened).error();
   struct stat info;
   if (fstat(opened->fd.get(), &info) != 0) return Error::FromErrno("looking at it");
@@ -218,7 +232,8 @@ Result<Opened> Files::Handle(Open& request) {
 
 Result<Files::Handle_*> Files::Find(uint32_t id) {
   const auto found = handles_.find(id);
-  if (found == handles_.end()) return Error::FromErrno("there is no open file " + std::to_string(id), EBADF);
+  if (found == handles_.end())
+    return Error::FromErrno("there is no open file " + std::to_string(id), EBADF);
   return &found->second;
 }
 
@@ -247,8 +262,9 @@ Result<Written> Files::Handle(Write& request) {
   if (request.offset > INT64_MAX) return Error::FromErrno("the offset is out of range", EINVAL);
   size_t done = 0;
   while (done < request.data.size()) {
-    const ssize_t wrote = pwrite(handle->fd.get(), request.data.data() + done, request.data.size() - done,
-                                 static_cast<off_t>(request.offset + done));
+    const ssize_t wrote =
+        pwrite(handle->fd.get(), request.data.data() + done, request.data.size() - done,
+               static_cast<off_t>(request.offset + done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0 && done == 0) return Error::FromErrno("writing it");
     if (wrote <= 0) break;
@@ -268,7 +284,8 @@ Status Files::Discard(Handle_& handle) {
 
 Result<Done> Files::Handle(Close& request) {
   CAISSON_ASSIGN(Handle_ * found, Find(request.handle));
-  if (request.mode > CloseMode::kDiscard) return Error::FromErrno("unknown way to close a file", EINVAL);
+  if (request.mode > CloseMode::kDiscard)
+    return Error::FromErrno("unknown way to close a file", EINVAL);
   if (!found->temporary.empty() && request.mode == CloseMode::kKeep) {
     return Error::FromErrno("a replacement is either committed or discarded", EINVAL);
   }
@@ -307,7 +324,8 @@ Result<Done> Files::Handle(Mkdir& request) {
     return Done{};
   }
   CAISSON_ASSIGN(const Place place, FindPlace(request.path));
-  if (mkdirat(place.parent.get(), place.leaf.c_str(), mode) != 0) return Error::FromErrno("making the directory");
+  if (mkdirat(place.parent.get(), place.leaf.c_str(), mode) != 0)
+    return Error::FromErrno("making the directory");
   return Done{};
 }
 
@@ -317,7 +335,8 @@ Result<Done> Files::Handle(Move& request) {
   CAISSON_ASSIGN(const Place from, FindPlace(request.from));
   CAISSON_ASSIGN(const Place to, FindPlace(request.to));
   const unsigned flags = request.replace != 0 ? 0 : RENAME_NOREPLACE;
-  if (renameat2(from.parent.get(), from.leaf.c_str(), to.parent.get(), to.leaf.c_str(), flags) != 0) {
+  if (renameat2(from.parent.get(), from.leaf.c_str(), to.parent.get(), to.leaf.c_str(), flags) !=
+      0) {
     return Error::FromErrno("moving it");
   }
   return Done{};
@@ -354,7 +373,8 @@ Result<Done> Files::RemoveOne(const Remove& request) {
   CAISSON_ASSIGN(const Place place, FindPlace(request.path));
   if (unlinkat(place.parent.get(), place.leaf.c_str(), 0) == 0) return Done{};
   if (errno != EISDIR && errno != EPERM) return Error::FromErrno("removing it");
-  if (unlinkat(place.parent.get(), place.leaf.c_str(), AT_REMOVEDIR) != 0) return Error::FromErrno("removing it");
+  if (unlinkat(place.parent.get(), place.leaf.c_str(), AT_REMOVEDIR) != 0)
+    return Error::FromErrno("removing it");
   return Done{};
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,12 +22,14 @@ using testing::HasSubstr;
 
 constexpr const char* kOther = "4711";  // a user without any rights of its own
 
-std::optional<std::string> ReadAll(TestClient& client, const std::string& path, const std::string& user = "") {
+std::optional<std::string> ReadAll(TestClient& client, const std::string& path,
+                                   const std::string& user = "") {
   const auto opened = client.Call<Opened>(Open{.path = path, .user = user});
   if (!opened) return std::nullopt;
   std::string text;
   while (true) {
-    const auto data = client.Call<Data>(Read{.handle = opened->handle, .offset = text.size(), .size = wire::kMaxData});
+    const auto data = client.Call<Data>(
+        Read{.handle = opened->handle, .offset = text.size(), .size = wire::kMaxData});
     if (!data) return std::nullopt;
     text += data->data;
     if (data->eof != 0) break;
@@ -35,11 +38,13 @@ std::optional<std::string> ReadAll(TestClient& client, const std::string& path, 
   return text;
 }
 
-bool WriteAll(TestClient& client, const Open& open, const std::string& text, CloseMode close = CloseMode::kCommit) {
+bool WriteAll(TestClient& client, const Open& open, const std::string& text,
+              CloseMode close = CloseMode::kCommit) {
   const auto opened = client.Call<Opened>(open);
   if (!opened) return false;
   for (size_t at = 0; at < text.size(); at += wire::kMaxData) {
-    const auto written = client.Call<Written>(Write{.handle = opened->handle, .offset = at, .data = text.substr(at, wire::kMaxData)});
+    const auto written = client.Call<Written>(
+        Write{.handle = opened->handle, .offset = at, .data = text.substr(at, wire::kMaxData)});
     if (!written || written->size != text.substr(at, wire::kMaxData).size()) return false;
   }
   return client.Call<Done>(Close{.handle = opened->handle, .mode = close}).has_value();
@@ -60,7 +65,8 @@ TEST(Files, WhatIsWrittenReadsBackWhateverTheBytes) {
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += static_cast<char>(i * 31 >> 3);
   const std::string name = dir / "sub/deep/name\n\xff\xfe with spaces";
-  ASSERT_TRUE(WriteAll(client, {.path = name, .mode = OpenMode::kWrite, .permissions = 0640, .parents = 1}, text));
+  ASSERT_TRUE(WriteAll(
+      client, {.path = name, .mode = OpenMode::kWrite, .permissions = 0640, .parents = 1}, text));
   EXPECT_EQ(ReadAll(client, name), text);
   const auto stat = client.Call<StatReply>(Stat{.path = name});
   EXPECT_EQ(stat->info.size, text.size());
@@ -127,10 +133,13 @@ TEST(Files, OnlyRegularFilesAreOpened) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   strncpy(address.sun_path, (dir / "socket").c_str(), sizeof address.sun_path - 1);
   ASSERT_EQ(bind(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const std::pair<std::string, const char*> cases[] = {
-      {dir / "fifo", "FIFO"}, {dir / "socket", "socket"}, {"/dev/null", "device"}, {dir.path(), "directory"}};
+  const std::pair<std::string, const char*> cases[] = {{dir / "fifo", "FIFO"},
+                                                       {dir / "socket", "socket"},
+                                                       {"/dev/null", "device"},
+                                                       {dir.path(), "directory"}};
   for (const auto& [path, kind] : cases) {
-    for (const OpenMode mode : {OpenMode::kRead, OpenMode::kWrite, OpenMode::kReplace, OpenMode::kResume}) {
+    for (const OpenMode mode :
+         {OpenMode::kRead, OpenMode::kWrite, OpenMode::kReplace, OpenMode::kResume}) {
       EXPECT_FALSE(client.Call<Opened>(Open{.path = path, .mode = mode})) << path;
       EXPECT_EQ(client.failure.error_number, EINVAL) << path << " mode " << static_cast<int>(mode);
       EXPECT_THAT(client.failure.what, HasSubstr(kind)) << path;
@@ -143,17 +152,20 @@ TEST(Files, ProcIsReadableButNotInitsOwnMemory) {
   TestClient client;
   EXPECT_THAT(ReadAll(client, "/proc/self/status").value_or(""), HasSubstr("caisson-init"));
   EXPECT_THAT(ReadAll(client, "/proc/meminfo").value_or(""), HasSubstr("MemTotal"));
-  for (const char* path : {"/proc/self/mem", "/proc/self/maps", "/proc/thread-self/environ", "/proc/self/task/../maps"}) {
+  for (const char* path : {"/proc/self/mem", "/proc/self/maps", "/proc/thread-self/environ",
+                           "/proc/self/task/../maps"}) {
     EXPECT_FALSE(client.Call<Opened>(Open{.path = path})) << path;
     EXPECT_EQ(client.failure.error_number, EACCES) << path;
   }
-  EXPECT_FALSE(client.Call<Opened>(Open{.path = "/proc/self/oom_score_adj", .mode = OpenMode::kResume}));
+  EXPECT_FALSE(
+      client.Call<Opened>(Open{.path = "/proc/self/oom_score_adj", .mode = OpenMode::kResume}));
   EXPECT_EQ(client.failure.error_number, EACCES);
 }
 
 TEST(Files, MagicLinksAreNotFollowed) {
   TestClient client;
-  for (const char* path : {"/proc/self/root/etc/passwd", "/proc/self/cwd/etc/passwd", "/proc/self/exe"}) {
+  for (const char* path :
+       {"/proc/self/root/etc/passwd", "/proc/self/cwd/etc/passwd", "/proc/self/exe"}) {
     EXPECT_FALSE(client.Call<Opened>(Open{.path = path})) << path;
     EXPECT_EQ(client.failure.error_number, ELOOP) << path;
     EXPECT_FALSE(client.Call<StatReply>(Stat{.path = path, .follow = 1})) << path;
@@ -162,7 +174,8 @@ TEST(Files, MagicLinksAreNotFollowed) {
 
 TEST(Files, HandlesAreBoundedAndUnknownOnesRefused) {
   TestClient client;
-  for (size_t i = 0; i < kMaxHandles; ++i) ASSERT_TRUE(client.Call<Opened>(Open{.path = "/etc/passwd"}));
+  for (size_t i = 0; i < kMaxHandles; ++i)
+    ASSERT_TRUE(client.Call<Opened>(Open{.path = "/etc/passwd"}));
   EXPECT_FALSE(client.Call<Opened>(Open{.path = "/etc/passwd"}));
   EXPECT_EQ(client.failure.error_number, EMFILE);
   client.Hello(3);
@@ -176,7 +189,8 @@ TEST(Files, ListingIsPagedAndComplete) {
   TestClient client;
   std::set<std::string> expected;
   for (int i = 0; i < 1500; ++i) {
-    const std::string name = "file-" + std::to_string(i) + std::string(static_cast<size_t>(i % 200), 'x');
+    const std::string name =
+        "file-" + std::to_string(i) + std::string(static_cast<size_t>(i % 200), 'x');
     close(open((dir / name).c_str(), O_CREAT | O_WRONLY, 0644));
     expected.insert(name);
   }
@@ -186,7 +200,8 @@ TEST(Files, ListingIsPagedAndComplete) {
     std::set<std::string> seen;
     uint64_t cursor = 0;
     do {
-      const auto page = client.Call<Entries>(ListDir{.path = dir.path(), .cursor = cursor, .max = max});
+      const auto page =
+          client.Call<Entries>(ListDir{.path = dir.path(), .cursor = cursor, .max = max});
       ASSERT_TRUE(page);
       EXPECT_LE(page->entries.size(), max);
       for (const FileInfo& info : page->entries) {
@@ -205,7 +220,8 @@ TEST(Files, MakesMovesAndRemoves) {
   ScratchDir dir;
   TestClient client;
   ASSERT_TRUE(client.Call<Done>(Mkdir{.path = dir / "a", .permissions = 06711}));
-  EXPECT_EQ(client.Call<StatReply>(Stat{.path = dir / "a"})->info.mode & 07777, 0711u);  // no set-id bits
+  EXPECT_EQ(client.Call<StatReply>(Stat{.path = dir / "a"})->info.mode & 07777,
+            0711u);  // no set-id bits
   EXPECT_FALSE(client.Call<Done>(Mkdir{.path = dir / "a"}));
   EXPECT_EQ(client.failure.error_number, EEXIST);
   ASSERT_TRUE(client.Call<Done>(Mkdir{.path = dir / "a//b/./c/", .parents = 1}));
@@ -234,21 +250,26 @@ TEST(Files, ActsWithTheRightsOfTheUser) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
   ScratchDir dir;
   TestClient client;
-  ASSERT_TRUE(WriteAll(client, {.path = dir / "secret", .mode = OpenMode::kWrite, .permissions = 0600}, "s"));
+  ASSERT_TRUE(WriteAll(
+      client, {.path = dir / "secret", .mode = OpenMode::kWrite, .permissions = 0600}, "s"));
   EXPECT_FALSE(ReadAll(client, dir / "secret", kOther));
   EXPECT_EQ(client.failure.error_number, EACCES);
   EXPECT_EQ(ReadAll(client, dir / "secret"), "s");
-  ASSERT_TRUE(WriteAll(client, {.path = dir / "own", .user = kOther, .mode = OpenMode::kReplace, .permissions = 0600}, "o"));
+  ASSERT_TRUE(WriteAll(
+      client,
+      {.path = dir / "own", .user = kOther, .mode = OpenMode::kReplace, .permissions = 0600}, "o"));
   EXPECT_EQ(client.Call<StatReply>(Stat{.path = dir / "own"})->info.uid, 4711u);
   EXPECT_EQ(client.Call<StatReply>(Stat{.path = dir / "own"})->info.gid, 4711u);
   EXPECT_EQ(ReadAll(client, dir / "own"), "o");  // root of the sandbox may read it
   ASSERT_TRUE(client.Call<Done>(Mkdir{.path = dir / "closed", .permissions = 0700}));
   ASSERT_TRUE(client.Call<Done>(Mkdir{.path = dir / "closed/x"}));
   for (const uint8_t recursive : {0, 1}) {
-    EXPECT_FALSE(client.Call<Done>(Remove{.path = dir / "closed/x", .user = kOther, .recursive = recursive}));
+    EXPECT_FALSE(client.Call<Done>(
+        Remove{.path = dir / "closed/x", .user = kOther, .recursive = recursive}));
     EXPECT_EQ(client.failure.error_number, EACCES);
   }
-  EXPECT_FALSE(client.Call<Done>(SetMode{.path = dir / "secret", .user = kOther, .permissions = 0777}));
+  EXPECT_FALSE(
+      client.Call<Done>(SetMode{.path = dir / "secret", .user = kOther, .permissions = 0777}));
   EXPECT_EQ(client.failure.error_number, EPERM);
   EXPECT_FALSE(client.Call<Entries>(ListDir{.path = dir / "closed", .user = kOther}));
   EXPECT_EQ(client.failure.error_number, EACCES);
@@ -256,7 +277,12 @@ TEST(Files, ActsWithTheRightsOfTheUser) {
 
 TEST(Files, RemovesADeepTree) {
   ScratchDir dir;
+  rlimit before;
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);  // for init: the depth must not cost descriptors
   TestClient client;
+  setrlimit(RLIMIT_NOFILE, &before);
   // 10 000 levels, each with a file and a link to the outside; far beyond PATH_MAX.
   const std::string outside = dir / "outside";
   ASSERT_EQ(mkdir(outside.c_str(), 0755), 0);
@@ -275,7 +301,8 @@ TEST(Files, RemovesADeepTree) {
     at = next;
   }
   close(at);
-  ASSERT_TRUE(client.Call<Done>(Remove{.path = dir / "deep", .recursive = 1})) << client.failure.what;
+  ASSERT_TRUE(client.Call<Done>(Remove{.path = dir / "deep", .recursive = 1}))
+      << client.failure.what;
   EXPECT_FALSE(Exists(dir / "deep"));
   EXPECT_TRUE(Exists(outside + "/keep"));
 }
@@ -289,7 +316,8 @@ TEST(Files, RemovesAWideTreeAndSingleEntries) {
     ASSERT_EQ(mkdir(name.c_str(), 0755), 0);
     if (i % 3 == 0) close(open((name + "/f").c_str(), O_CREAT | O_WRONLY, 0644));
   }
-  ASSERT_TRUE(client.Call<Done>(Remove{.path = dir / "wide", .recursive = 1})) << client.failure.what;
+  ASSERT_TRUE(client.Call<Done>(Remove{.path = dir / "wide", .recursive = 1}))
+      << client.failure.what;
   EXPECT_FALSE(Exists(dir / "wide"));
   ASSERT_EQ(symlink("/etc", (dir / "etc").c_str()), 0);
   ASSERT_TRUE(client.Call<Done>(Remove{.path = dir / "etc", .recursive = 1}));

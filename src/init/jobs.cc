@@ -25,7 +25,8 @@ Status RemoveAs(const Privileges& privileges, const User& user, const std::strin
   return RemoveTree(place);
 }
 
-[[noreturn]] void RunChild(int report_fd, const Privileges& privileges, const User& user, const std::string& path) {
+[[noreturn]] void RunChild(int report_fd, const Privileges& privileges, const User& user,
+                           const std::string& path) {
   constexpr int kReportFd = 3;
   if (report_fd != kReportFd) dup3(report_fd, kReportFd, O_CLOEXEC);
   close_range(kReportFd + 1, ~0u, 0);
@@ -43,7 +44,8 @@ Status RemoveAs(const Privileges& privileges, const User& user, const std::strin
 }  // namespace
 
 void Jobs::RemoveRecursively(const wire::init::Remove& request, uint32_t tag) {
-  if (jobs_.size() >= kMaxJobs) return outbox_.SendFailed(tag, EAGAIN, "too many removals are under way");
+  if (jobs_.size() >= kMaxJobs)
+    return outbox_.SendFailed(tag, EAGAIN, "too many removals are under way");
   const Status valid = CheckPath(request.path);
   if (!valid) return outbox_.SendFailed(tag, valid.error());
   const auto user = files_.UserOf(request.user);

@@ -4,10 +4,10 @@
 // no_new_privs, Landlock and seccomp are in force, and CONTROL_FD is the only descriptor besides
 // 0, 1 and 2, which are /dev/null. See wire/init_protocol.h for what it does.
 
-#include "init/init.h"
-
 #include <charconv>
 #include <cstring>
+
+#include "init/init.h"
 
 namespace {
 

@@ -36,8 +36,8 @@ class Outbox {
   // Forgets what is queued: the owner it was meant for is gone.
   void Clear();
 
-  bool broken() const { return broken_; }                 // the other end is gone
-  bool wants_write() const { return blocked_; }           // wait for EPOLLOUT, then Flush
+  bool broken() const { return broken_; }        // the other end is gone
+  bool wants_write() const { return blocked_; }  // wait for EPOLLOUT, then Flush
   bool crowded() const { return queued_bytes_ > kCrowd; }
 
  private:

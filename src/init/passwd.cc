@@ -53,7 +53,8 @@ bool ListHas(std::string_view members, std::string_view name) {
   return false;
 }
 
-std::vector<uint32_t> MembershipsOf(std::string_view name, uint32_t primary, std::string_view group) {
+std::vector<uint32_t> MembershipsOf(std::string_view name, uint32_t primary,
+                                    std::string_view group) {
   std::vector<uint32_t> groups;
   while (!group.empty() && groups.size() < kMaxGroups) {
     std::string_view line = Cut(group, '\n');
@@ -91,8 +92,7 @@ bool IsUserName(std::string_view text) {
   const auto starts = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
   if (!starts(text[0])) return false;
   if (text.back() == '$') text.remove_suffix(1);
-  return std::ranges::all_of(text,
-                             [&](char c) { return starts(c) || IsDigit(c) || c == '-'; });
+  return std::ranges::all_of(text, [&](char c) { return starts(c) || IsDigit(c) || c == '-'; });
 }
 
 std::optional<uint32_t> ParseId(std::string_view text) {
@@ -107,7 +107,7 @@ std::optional<uint32_t> ParseId(std::string_view text) {
 Result<User> FindUser(std::string_view spec, std::string_view passwd, std::string_view group) {
   const auto number = ParseId(spec);
   if (!number && !IsUserName(spec)) {
-    return Error::FromErrno(Quoted(spec) + " is neither a name of /etc/passwd nor a uid 0..65533",
+    return Error::FromErrno(Quoted(spec) + " is neither a name of /etc/passwd nor a uid 0..65534",
                             EINVAL);
   }
   while (!passwd.empty()) {

@@ -2,7 +2,7 @@
 //
 // The files belong to the sandbox and may hold anything, so this is a parser of its own with
 // limits on everything instead of NSS. The grammar of a user string is strict: a name
-// [a-z_][a-z0-9_-]*[$]? of at most 32 bytes, or a decimal uid 0…65533 without sign, leading zero
+// [a-z_][a-z0-9_-]*[$]? of at most 32 bytes, or a decimal uid 0…65534 without sign, leading zero
 // or space. "0:0", "+0", "00", "-1" and 4294967296 are refused.
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace caisson::init {
 
-inline constexpr uint32_t kMaxId = 65533;              // ids beyond are unmapped or "nobody"
+inline constexpr uint32_t kMaxId = 65534;  // the id beyond means "no change" to some calls
 inline constexpr size_t kMaxDatabaseSize = 1024 * 1024;  // of passwd or group
-inline constexpr size_t kMaxGroups = 256;              // further memberships are left out
+inline constexpr size_t kMaxGroups = 256;                // further memberships are left out
 
 struct User {
   std::string name;  // empty: a uid that passwd does not know

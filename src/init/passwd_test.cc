@@ -18,7 +18,8 @@ constexpr std::string_view kPasswd =
     "nohome:x:1002:1002::relative:/bin/sh\n"
     "machine$:x:1003:1003::/:/bin/sh";
 constexpr std::string_view kGroup =
-    "root:x:0:\nwheel:x:10:app,other\nvideo:x:44:other,app\nmore:x:45:apple\nown:x:1001:app\ndup:x:44:app\nbad:x:99999:app\n";
+    "root:x:0:\nwheel:x:10:app,other\nvideo:x:44:other,app\nmore:x:45:apple\nown:x:1001:app\ndup:x:"
+    "44:app\nbad:x:99999:app\n";
 
 struct Case {
   const char* description;
@@ -33,9 +34,9 @@ TEST(Passwd, GrammarAndLookup) {
       {"the first line of a name counts", "app", 0, 1000, 1001},
       {"a uid that passwd knows", "1000", 0, 1000, 1001},
       {"a uid that it does not know", "4711", 0, 4711, 4711},
-      {"the highest uid", "65533", 0, 65533, 65533},
+      {"the highest uid", "65534", 0, 65534, 65534},
       {"a trailing dollar", "machine$", 0, 1003, 1003},
-      {"nobody's uid", "65534", EINVAL},
+      {"the uid above", "65535", EINVAL},
       {"one too many", "65536", EINVAL},
       {"2^32", "4294967296", EINVAL},
       {"2^32-1", "4294967295", EINVAL},

@@ -27,7 +27,8 @@ std::string_view WithoutTrailingSlashes(std::string_view path) {
 
 Status CheckPath(std::string_view path) {
   if (path.contains('\0')) return Error::FromErrno("the path contains a NUL byte", EINVAL);
-  if (!path.starts_with('/')) return Error::FromErrno("the path is not absolute: " + Shown(path), EINVAL);
+  if (!path.starts_with('/'))
+    return Error::FromErrno("the path is not absolute: " + Shown(path), EINVAL);
   return {};
 }
 

@@ -23,7 +23,8 @@ struct Place {
 Status CheckPath(std::string_view path);
 
 // openat2(2) without magic links. O_CLOEXEC is added.
-Result<sys::UniqueFd> OpenPath(int directory, const std::string& path, int flags, unsigned mode = 0);
+Result<sys::UniqueFd> OpenPath(int directory, const std::string& path, int flags,
+                               unsigned mode = 0);
 
 // The place of `path`, whose last component need not exist. EINVAL for "/" and for a path that
 // ends in "." or "..".

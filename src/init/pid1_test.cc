@@ -37,7 +37,10 @@ bool Empties(TestClient& client) {
 
 TEST_F(Pid1, SurvivesEverySignalFromInside) {
   TestClient client(kApart);
-  EXPECT_EQ(client.Shell("for s in $(seq 1 31); do kill -$s 1; done; kill -STOP 1; kill -9 1; exit 7").exited.code, 7);
+  EXPECT_EQ(
+      client.Shell("for s in $(seq 1 31); do kill -$s 1; done; kill -STOP 1; kill -9 1; exit 7")
+          .exited.code,
+      7);
   EXPECT_EQ(client.Shell("echo $PPID").exited.code, 0);
 }
 
@@ -46,7 +49,8 @@ TEST_F(Pid1, ACommandThatKillsEverythingElseStillEndsProperly) {
   Start other = TestClient::ShellStart("sleep 100");
   other.credit = 1;
   const auto started = client.Call<Started>(other);
-  const auto outcome = client.Shell("echo before; kill -9 -1; echo after; exit 5");  // its supervisor too
+  const auto outcome =
+      client.Shell("echo before; kill -9 -1; echo after; exit 5");  // its supervisor too
   EXPECT_EQ(outcome.exited.ended, Ended::kExited);
   EXPECT_EQ(outcome.exited.code, 5);
   EXPECT_EQ(outcome.out, "before\nafter\n");
@@ -63,7 +67,10 @@ TEST_F(Pid1, ReapsOrphans) {
 
 TEST_F(Pid1, AForkBombIsKilledAsATree) {
   TestClient client(kApart);
-  Start start{.argv = {"bash", "-c", "echo up; bomb() { bomb | bomb & }; bomb; sleep 100"}, .cwd = "/", .user = "4711", .credit = 1 << 20};
+  Start start{.argv = {"bash", "-c", "echo up; bomb() { bomb | bomb & }; bomb; sleep 100"},
+              .cwd = "/",
+              .user = "4711",
+              .credit = 1 << 20};
   start.rlimits = {{.resource = RLIMIT_NPROC, .soft = 150, .hard = 150}};
   start.output_limit = 1 << 26;
   start.overflow = Overflow::kDropOldest;

@@ -10,7 +10,16 @@
 
 namespace caisson::init {
 
-enum class Source : uint8_t { kControl, kSignals, kReports, kStdout, kStderr, kStdin, kJob, kWatch };
+enum class Source : uint8_t {
+  kControl,
+  kSignals,
+  kReports,
+  kStdout,
+  kStderr,
+  kStdin,
+  kJob,
+  kWatch
+};
 
 struct Token {
   Source source = Source::kControl;
@@ -23,7 +32,9 @@ class Poller {
 
   bool ok() const { return static_cast<bool>(fd_); }
   // `events` as in epoll_ctl(2). False when the kernel refuses (errno says why).
-  bool Add(int fd, uint32_t events, Token token) { return Control(EPOLL_CTL_ADD, fd, events, token); }
+  bool Add(int fd, uint32_t events, Token token) {
+    return Control(EPOLL_CTL_ADD, fd, events, token);
+  }
   bool Change(int fd, uint32_t events, Token token) {
     return Control(EPOLL_CTL_MOD, fd, events, token);
   }

@@ -120,7 +120,8 @@ Status Process::OpenTerminal(const wire::init::Start& start, const Privileges& p
   if (!master) return Error::FromErrno("opening /dev/ptmx");
   const int unlocked = 0;
   const winsize size{.ws_row = start.rows, .ws_col = start.cols};
-  if (ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0 || ioctl(master.get(), TIOCSWINSZ, &size) != 0) {
+  if (ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0 ||
+      ioctl(master.get(), TIOCSWINSZ, &size) != 0) {
     return Error::FromErrno("setting up the terminal");
   }
   // The peer by descriptor (Linux 4.13): no path in the sandbox is looked up.
@@ -266,6 +267,9 @@ void Process::Read(Stream& stream) {
   if (got > 0 || (got < 0 && errno == EINTR)) return;
   stream.readable = false;
   if (got < 0 && errno == EAGAIN) return;
+  // A terminal that nobody has open (EIO) may be opened again by /dev/tty; closing our side would
+  // send SIGHUP to a command that only closed its descriptors.
+  if (stdio_ == Stdio::kPty && command_lives() && !released_) return;
   stream.fd.Reset();  // EOF; EIO of a terminal whose last user is gone
 }
 
@@ -314,7 +318,9 @@ bool Process::Step(Outbox& outbox) {
   return more;
 }
 
-uint64_t Process::NextDeadline() const { return std::min({deadline_ns_, drain_until_ns_, killing.next_ns}); }
+uint64_t Process::NextDeadline() const {
+  return std::min({deadline_ns_, drain_until_ns_, killing.next_ns});
+}
 
 bool Process::TakeKillOrder() { return std::exchange(kill_order_, false); }
 
@@ -329,7 +335,8 @@ void Process::OnTick(uint64_t now) {
   if (state_ != State::kDraining) return;
   // A full ring that its reader will empty is no reason to lose bytes, unless the command was
   // killed for a limit or by its owner, who then waits for its end.
-  const bool full = !over_limit_ && std::ranges::any_of(streams_, [this](const Stream& s) { return Blocked(s); });
+  const bool full =
+      !over_limit_ && std::ranges::any_of(streams_, [this](const Stream& s) { return Blocked(s); });
   if (full && cause_ == Cause::kItself && !released_) {
     drain_until_ns_ = now + kDrainNs;
     return;
@@ -365,13 +372,15 @@ void Process::Finish() {
 
 void Process::Input(wire::init::Input& input, uint32_t tag, Outbox& outbox) {
   if (input_) return outbox.SendFailed(tag, EBUSY, "the input before this one is not written yet");
-  const bool open = stdio_ == Stdio::kPty ? static_cast<bool>(streams_[0].fd) : static_cast<bool>(stdin_);
+  const bool open =
+      stdio_ == Stdio::kPty ? static_cast<bool>(streams_[0].fd) : static_cast<bool>(stdin_);
   if (!open || state_ == State::kFinished) return outbox.SendFailed(tag, EPIPE, "stdin is closed");
   input_ = PendingInput{.tag = tag, .eof = input.eof != 0, .data = std::move(input.data)};
   if (input_->eof && stdio_ == Stdio::kPty) {
     termios settings;
     const bool known = tcgetattr(streams_[0].fd.get(), &settings) == 0;
-    input_->data += known && settings.c_cc[VEOF] != 0 ? static_cast<char>(settings.c_cc[VEOF]) : '\4';
+    input_->data +=
+        known && settings.c_cc[VEOF] != 0 ? static_cast<char>(settings.c_cc[VEOF]) : '\4';
   }
   WriteInput(outbox);
 }
@@ -387,8 +396,9 @@ void Process::WriteInput(Outbox& outbox) {
       input_->done += static_cast<size_t>(wrote);
     } else if (errno == EAGAIN) {
       if (stdin_polled_) return;
-      stdin_polled_ = terminal ? poller_->Change(fd, EPOLLIN | EPOLLOUT | EPOLLET, {Source::kStdout, id_})
-                               : poller_->Add(fd, EPOLLOUT | EPOLLET, {Source::kStdin, id_});
+      stdin_polled_ =
+          terminal ? poller_->Change(fd, EPOLLIN | EPOLLOUT | EPOLLET, {Source::kStdout, id_})
+                   : poller_->Add(fd, EPOLLOUT | EPOLLET, {Source::kStdin, id_});
       if (stdin_polled_) return;
       return EndInput(outbox, errno);
     } else if (errno != EINTR) {

@@ -2,7 +2,8 @@
 //
 // States: kStarting (the supervisor has not reported), kRunning, kDraining (the command ended, its
 // pipes have not), kFinished (Exited is known; late output of daemons is read and dropped). A
-// released process is invisible to the owner and lives on only as long as its supervisor or pipes do.
+// released process is invisible to the owner and lives on only as long as its supervisor or pipes
+// do.
 //
 // Not thread-safe. The owner of all of them is Commands, which also keeps the blocks' memory.
 #pragma once

@@ -6,8 +6,7 @@
 #include <sys/syscall.h>
 
 // Processes that share memory run on stacks the sanitizers do not know.
-#define CAISSON_NO_SANITIZE \
-  __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
+#define CAISSON_NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
 namespace caisson::init {
 
@@ -88,8 +87,8 @@ inline long RawClone(unsigned long flags, void* stack_top, int* parent_tid, int 
       "brk #1\n"
       "1:\n"
       : "+r"(x0)
-      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(fn), "r"(arg),
-        [exit_group] "i"(SYS_exit_group)
+      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(fn),
+        "r"(arg), [exit_group] "i"(SYS_exit_group)
       : "memory", "cc");
   return static_cast<long>(x0);
 }

@@ -43,14 +43,15 @@ class Remover {
 
  private:
   Error Failure(const std::string& name, int error_number) const {
-    return Error::FromErrno("removing " + name + " at depth " + std::to_string(levels_.size()), error_number);
+    return Error::FromErrno("removing " + name + " at depth " + std::to_string(levels_.size()),
+                            error_number);
   }
 
   Status Enter(int parent, const std::string& name) {
     Level level;
     level.name = name;
-    level.fd.Reset(openat(parent, name.c_str(),
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    level.fd.Reset(
+        openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     struct stat info;
     if (!level.fd || fstat(level.fd.get(), &info) != 0) return Failure(name, errno);
     level.device = info.st_dev;
@@ -106,7 +107,8 @@ class Remover {
     above.fd.Reset(openat(below.fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
     struct stat info;
     if (!above.fd || fstat(above.fd.get(), &info) != 0) return Failure(above.name, errno);
-    if (info.st_dev != above.device || info.st_ino != above.inode) return Failure(below.name, ESTALE);
+    if (info.st_dev != above.device || info.st_ino != above.inode)
+      return Failure(below.name, ESTALE);
     return {};
   }
 

@@ -58,28 +58,50 @@ struct Dispatch {
 Dispatch::Handler Dispatch::Find(wire::init::Type type) {
   using namespace wire::init;  // NOLINT: every message of the protocol
   switch (type) {
-    case Type::kStart: return Command<Start>;
-    case Type::kInput: return Command<Input>;
-    case Type::kSignal: return Command<Signal>;
-    case Type::kResize: return Command<Resize>;
-    case Type::kAttach: return Command<Attach>;
-    case Type::kCredit: return Command<Credit>;
-    case Type::kDetach: return Command<Detach>;
-    case Type::kRelease: return Command<Release>;
-    case Type::kListProcesses: return Command<ListProcesses>;
-    case Type::kUpdateDefaults: return Command<UpdateDefaults>;
-    case Type::kStat: return File<Stat>;
-    case Type::kListDir: return File<ListDir>;
-    case Type::kOpen: return File<Open>;
-    case Type::kRead: return File<Read>;
-    case Type::kWrite: return File<Write>;
-    case Type::kClose: return File<Close>;
-    case Type::kMkdir: return File<Mkdir>;
-    case Type::kMove: return File<Move>;
-    case Type::kSetMode: return File<SetMode>;
-    case Type::kSymlink: return File<Symlink>;
-    case Type::kWatch: return Watch<wire::init::Watch>;
-    case Type::kUnwatch: return Watch<Unwatch>;
+    case Type::kStart:
+      return Command<Start>;
+    case Type::kInput:
+      return Command<Input>;
+    case Type::kSignal:
+      return Command<Signal>;
+    case Type::kResize:
+      return Command<Resize>;
+    case Type::kAttach:
+      return Command<Attach>;
+    case Type::kCredit:
+      return Command<Credit>;
+    case Type::kDetach:
+      return Command<Detach>;
+    case Type::kRelease:
+      return Command<Release>;
+    case Type::kListProcesses:
+      return Command<ListProcesses>;
+    case Type::kUpdateDefaults:
+      return Command<UpdateDefaults>;
+    case Type::kStat:
+      return File<Stat>;
+    case Type::kListDir:
+      return File<ListDir>;
+    case Type::kOpen:
+      return File<Open>;
+    case Type::kRead:
+      return File<Read>;
+    case Type::kWrite:
+      return File<Write>;
+    case Type::kClose:
+      return File<Close>;
+    case Type::kMkdir:
+      return File<Mkdir>;
+    case Type::kMove:
+      return File<Move>;
+    case Type::kSetMode:
+      return File<SetMode>;
+    case Type::kSymlink:
+      return File<Symlink>;
+    case Type::kWatch:
+      return Watch<wire::init::Watch>;
+    case Type::kUnwatch:
+      return Watch<Unwatch>;
     case Type::kRemove:
       return [](Server& s, std::string_view packet, uint32_t tag) {
         return With<Remove>(packet, [&](const Remove& r) { s.HandleRemove(r, tag); });
@@ -92,7 +114,8 @@ Dispatch::Handler Dispatch::Find(wire::init::Type type) {
       return [](Server& s, std::string_view packet, uint32_t) {
         return With<Shutdown>(packet, [&](const Shutdown&) { s.ending_ = true; });
       };
-    default: return nullptr;  // not a request
+    default:
+      return nullptr;  // not a request
   }
 }
 
@@ -112,7 +135,8 @@ Status Server::Open() {
   signals_.Reset(signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
   void* memory =
       mmap(nullptr, wire::kMaxFrame, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (!signals_ || !poller_.ok() || memory == MAP_FAILED) return Error::FromErrno("setting up the loop");
+  if (!signals_ || !poller_.ok() || memory == MAP_FAILED)
+    return Error::FromErrno("setting up the loop");
   buffer_ = static_cast<char*>(memory);
   madvise(buffer_, wire::kMaxFrame, MADV_DONTFORK);
   const int buffer_size = 1024 * 1024;  // the kernel takes what it allows
@@ -155,8 +179,8 @@ int Server::TimeoutMs() const {
 
 // While the owner does not take its answers, init neither reads its requests nor the watches.
 void Server::UpdateInterest() {
-  const uint32_t wanted =
-      (outbox_.crowded() ? 0u : uint32_t{EPOLLIN}) | (outbox_.wants_write() ? uint32_t{EPOLLOUT} : 0u);
+  const uint32_t wanted = (outbox_.crowded() ? 0u : uint32_t{EPOLLIN}) |
+                          (outbox_.wants_write() ? uint32_t{EPOLLOUT} : 0u);
   if (wanted == interest_) return;
   interest_ = wanted;
   poller_.Change(control_.get(), wanted, {Source::kControl, 0});
@@ -169,13 +193,23 @@ Server::Verdict Server::HandleEvent(const epoll_event& event) {
       if ((event.events & EPOLLOUT) != 0) outbox_.Flush();
       if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) return ReceiveRequest();
       break;
-    case Source::kSignals: Reap(); break;
-    case Source::kReports: commands_.OnReports(); break;
+    case Source::kSignals:
+      Reap();
+      break;
+    case Source::kReports:
+      commands_.OnReports();
+      break;
     case Source::kStdout:
     case Source::kStderr:
-    case Source::kStdin: commands_.OnEvent(token, event.events); break;
-    case Source::kJob: jobs_.OnEvent(token.id); break;
-    case Source::kWatch: watches_.OnEvent(token.id); break;
+    case Source::kStdin:
+      commands_.OnEvent(token, event.events);
+      break;
+    case Source::kJob:
+      jobs_.OnEvent(token.id);
+      break;
+    case Source::kWatch:
+      watches_.OnEvent(token.id);
+      break;
   }
   return Verdict::kGoOn;
 }
@@ -219,7 +253,8 @@ Server::Verdict Server::HandlePacket(std::string_view packet) {
 
 void Server::HandleHello(const wire::init::Hello& hello, uint32_t tag) {
   if (hello.version != wire::init::kVersion) {
-    return outbox_.SendFailed(tag, EPROTO, "init speaks version " + std::to_string(wire::init::kVersion));
+    return outbox_.SendFailed(tag, EPROTO,
+                              "init speaks version " + std::to_string(wire::init::kVersion));
   }
   greeted_ = true;
   outbox_.Clear();

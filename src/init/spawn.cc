@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,7 +31,8 @@ Status CheckRequest(const Start& start) {
   const auto has_nul = [](const std::string& s) { return s.contains('\0'); };
   if (start.argv.empty() || start.argv[0].empty()) return Invalid("argv names no program");
   if (std::ranges::any_of(start.argv, has_nul)) return Invalid("an argument contains a NUL byte");
-  if (std::ranges::any_of(start.env, has_nul)) return Invalid("the environment contains a NUL byte");
+  if (std::ranges::any_of(start.env, has_nul))
+    return Invalid("the environment contains a NUL byte");
   for (const std::string& entry : start.env) {
     const size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos) {
@@ -113,8 +114,8 @@ CAISSON_NO_SANITIZE long RawSetCaps(uint64_t permitted, uint64_t effective) {
 CAISSON_NO_SANITIZE long RawSwitchUser(uint64_t held, uint64_t kept, const User& user) {
   long result = RawSetCaps(held, held);
   if (result == 0) {
-    result = RawSyscall(SYS_setgroups, static_cast<long>(user.groups.size()),
-                        Arg(user.groups.data()));
+    result =
+        RawSyscall(SYS_setgroups, static_cast<long>(user.groups.size()), Arg(user.groups.data()));
   }
   if (result == 0) result = RawSyscall(SYS_setresgid, user.gid, user.gid, user.gid);
   if (result == 0) result = RawSyscall(SYS_setresuid, user.uid, user.uid, user.uid);
@@ -174,8 +175,8 @@ Result<SpawnPlan> SpawnPlan::Create(const Start& start, User user, const Privile
   AddVariable(plan.env_, "USER=", user.name);
   AddVariable(plan.env_, "LOGNAME=", user.name);
   AddVariable(plan.env_, "PATH=", kDefaultPath);
-  plan.candidates_ = CandidatesFor(
-      plan.argv_[0], std::string_view(*FindVariable(plan.env_, "PATH=")).substr(5));
+  plan.candidates_ =
+      CandidatesFor(plan.argv_[0], std::string_view(*FindVariable(plan.env_, "PATH=")).substr(5));
   plan.argv_pointers_ = PointersTo(plan.argv_);
   plan.env_pointers_ = PointersTo(plan.env_);
   plan.user_ = std::move(user);

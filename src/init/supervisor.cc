@@ -124,8 +124,8 @@ Result<Supervision*> SupervisionPool::Take() {
     spare_.pop_back();
     return new (block) Supervision;
   }
-  void* memory =
-      mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return Error::FromErrno("memory for a supervisor");
   return new (memory) Supervision;
 }
@@ -139,9 +139,9 @@ void SupervisionPool::Return(Supervision* block) {
 }
 
 Result<pid_t> StartSupervisor(Supervision& block) {
-  const long pid = RawClone(CLONE_VM | SIGCHLD,
-                            block.supervisor_stack + sizeof block.supervisor_stack, nullptr,
-                            SupervisorMain, &block);
+  const long pid =
+      RawClone(CLONE_VM | SIGCHLD, block.supervisor_stack + sizeof block.supervisor_stack, nullptr,
+               SupervisorMain, &block);
   if (pid < 0) {
     return Error::FromErrno("starting a supervisor process", static_cast<int>(-pid));
   }

@@ -4,13 +4,14 @@
 // Theory of operation. Init clones the supervisor with CLONE_VM: it shares init's memory (a fork
 // would cost a third of a short command) but has its own descriptors, credentials and place in the
 // process tree. It runs a few raw system calls on a stack in its Supervision block: puts
-// the command's stdio in place, spawns the command (CLONE_VM|CLONE_VFORK), gives up every capability,
-// and waits until it has no child left. Twice it stores facts in the block and then writes its
-// process number into init's report pipe: when the command was spawned (or could not be), and when
-// it ended.
+// the command's stdio in place, spawns the command (CLONE_VM|CLONE_VFORK), gives up every
+// capability, and waits until it has no child left. Twice it stores facts in the block and then
+// writes its process number into init's report pipe: when the command was spawned (or could not
+// be), and when it ended.
 //
 // The supervisor is init's equal inside the sandbox, not more: code of the same user, or root,
-// may stop or kill it. Then its children fall to init, which goes on from `child_pid` (see Commands).
+// may stop or kill it. Then its children fall to init, which goes on from `child_pid` (see
+// Commands).
 #pragma once
 
 #include <sys/resource.h>

@@ -1,3 +1,5 @@
+#include "init/test_client.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -11,7 +13,6 @@
 #include <sys/wait.h>
 
 #include "init/init.h"
-#include "init/test_client.h"
 
 namespace caisson::init {
 
@@ -23,7 +24,8 @@ TestClient::TestClient(Where where) {
   pid_ = static_cast<pid_t>(syscall(SYS_clone, namespaces | SIGCHLD, 0, 0, 0, 0));
   EXPECT_GE(pid_, 0);
   if (pid_ == 0) {
-    if (apart && (mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 || mount("proc", "/proc", "proc", 0, nullptr) != 0)) {
+    if (apart && (mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                  mount("proc", "/proc", "proc", 0, nullptr) != 0)) {
       _exit(126);
     }
     const int null = open("/dev/null", O_RDWR);
@@ -117,7 +119,8 @@ wire::init::HelloReply TestClient::Hello(uint64_t epoch) {
 
 TestClient::Collected& TestClient::UntilExited(uint32_t process) {
   Collected& into = collected[process];
-  while (!into.exited || into.out_at < into.exited->stdout_end || into.err_at < into.exited->stderr_end) {
+  while (!into.exited || into.out_at < into.exited->stdout_end ||
+         into.err_at < into.exited->stderr_end) {
     if (!Receive()) {
       ADD_FAILURE() << "no Exited of process " << process;
       break;

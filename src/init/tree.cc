@@ -83,7 +83,8 @@ std::vector<pid_t> ChildrenByScan(pid_t pid) {
 
 bool HasChildrenFile() {
   static const bool has =
-      access(ProcPath(getpid(), "/task/" + std::to_string(getpid()) + "/children").c_str(), R_OK) == 0;
+      access(ProcPath(getpid(), "/task/" + std::to_string(getpid()) + "/children").c_str(), R_OK) ==
+      0;
   return has;
 }
 

@@ -16,7 +16,8 @@ namespace {
 using wire::init::Change;
 
 constexpr uint32_t kMask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |
-                           IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
+                           IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DONT_FOLLOW |
+                           IN_EXCL_UNLINK;
 
 struct CloseDir {
   void operator()(DIR* dir) const { closedir(dir); }
@@ -43,7 +44,8 @@ std::vector<Entry> EntriesOf(int fd) {
     bool directory = entry->d_type == DT_DIR;
     if (entry->d_type == DT_UNKNOWN) {
       struct stat info;
-      directory = fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
+      directory =
+          fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
     }
     entries.push_back({std::string(name), directory});
     if (entries.size() >= 4 * kMaxWatchedDirectories) break;
@@ -101,9 +103,11 @@ void Watches::CloseAll() {
 }
 
 Status Watches::AddOne(Tree& tree, const std::string& relative, int fd) {
-  if (directories_ >= kMaxWatchedDirectories) return Error::FromErrno("too many directories are watched", ENOSPC);
+  if (directories_ >= kMaxWatchedDirectories)
+    return Error::FromErrno("too many directories are watched", ENOSPC);
   // By descriptor: the link of /proc must be followed, so IN_DONT_FOLLOW is left out.
-  const int wd = inotify_add_watch(tree.inotify.get(), DescriptorPath(fd).c_str(), kMask & ~IN_DONT_FOLLOW);
+  const int wd =
+      inotify_add_watch(tree.inotify.get(), DescriptorPath(fd).c_str(), kMask & ~IN_DONT_FOLLOW);
   if (wd < 0) return Error::FromErrno("watching " + tree.root);
   if (tree.paths.insert_or_assign(wd, relative).second) ++directories_;
   return {};
@@ -116,11 +120,13 @@ Status Watches::Cover(uint32_t id, Tree& tree, const std::string& relative, Anno
     waiting.pop_back();
     const bool top = at == relative;
     const bool follow = at.empty();  // only the path that was asked for
-    auto fd = OpenPath(AT_FDCWD, at.empty() ? tree.root : tree.root + "/" + at, O_PATH | (follow ? 0 : O_NOFOLLOW));
+    auto fd = OpenPath(AT_FDCWD, at.empty() ? tree.root : tree.root + "/" + at,
+                       O_PATH | (follow ? 0 : O_NOFOLLOW));
     if (!fd && (!top || announce == Announce::kEntries)) continue;  // gone again, or not to be seen
     if (!fd) return std::move(fd).error();
     const Status added = AddOne(tree, at, fd->get());
-    const bool denied = !added && (added.error().sys_errno() == EACCES || added.error().sys_errno() == ENOENT);
+    const bool denied =
+        !added && (added.error().sys_errno() == EACCES || added.error().sys_errno() == ENOENT);
     if (!added && !(denied && !at.empty())) return added.error();
     struct stat info;
     if (!added || fstat(fd->get(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
@@ -153,7 +159,8 @@ void Watches::Report(uint32_t id, Tree& tree, Change change, const std::string& 
   outbox_.Send(*tree.last, 0);
 }
 
-void Watches::Translate(uint32_t id, Tree& tree, const inotify_event& event, std::string_view name) {
+void Watches::Translate(uint32_t id, Tree& tree, const inotify_event& event,
+                        std::string_view name) {
   if ((event.mask & IN_Q_OVERFLOW) != 0) return Report(id, tree, Change::kOverflow, "");
   const auto found = tree.paths.find(event.wd);
   if (found == tree.paths.end()) return;

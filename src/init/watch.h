@@ -19,8 +19,8 @@
 
 namespace caisson::init {
 
-inline constexpr size_t kMaxWatches = 32;                // requests
-inline constexpr size_t kMaxWatchedDirectories = 8192;   // over all of them
+inline constexpr size_t kMaxWatches = 32;               // requests
+inline constexpr size_t kMaxWatchedDirectories = 8192;  // over all of them
 
 class Watches {
  public:

@@ -18,7 +18,9 @@ using namespace wire::init;  // NOLINT: the requests and replies of this protoco
 // Waits until the change was reported.
 bool Sees(TestClient& client, Change change, const std::string& path) {
   while (true) {
-    if (std::ranges::any_of(client.changes, [&](const WatchEvent& e) { return e.change == change && e.path == path; })) {
+    if (std::ranges::any_of(client.changes, [&](const WatchEvent& e) {
+          return e.change == change && e.path == path;
+        })) {
       return true;
     }
     if (!client.Receive(3000)) return false;
@@ -109,7 +111,8 @@ TEST(Watches, AreBoundedAndNeedRights) {
   TestClient client;
   EXPECT_FALSE(client.Call<Watching>(Watch{.path = dir / "absent"}));
   EXPECT_EQ(client.failure.error_number, ENOENT);
-  for (size_t i = 0; i < kMaxWatches; ++i) ASSERT_TRUE(client.Call<Watching>(Watch{.path = dir.path()})) << client.failure.what;
+  for (size_t i = 0; i < kMaxWatches; ++i)
+    ASSERT_TRUE(client.Call<Watching>(Watch{.path = dir.path()})) << client.failure.what;
   EXPECT_FALSE(client.Call<Watching>(Watch{.path = dir.path()}));
   EXPECT_EQ(client.failure.error_number, ENOSPC);
   client.Hello(2);

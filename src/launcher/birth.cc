@@ -35,9 +35,9 @@ Result<uint32_t> ParseUid(const std::string& user) {
     if (c < '0' || c > '9') uid = kIdsPerSlot;
     if (uid < kIdsPerSlot) uid = uid * 10 + static_cast<uint32_t>(c - '0');
   }
-  if (uid > 65533)
+  if (uid > 65534)
     return Error(ErrorCode::kInvalidArgument, "\"" + user + "\" is not a user that a sandbox can be created for")
-        .WithRemedy("give a uid from 0 to 65533, `root` or `user`");
+        .WithRemedy("give a uid from 0 to 65534, `root` or `user`");
   return uid;
 }
 
@@ -95,7 +95,7 @@ Result<sys::UniqueFd> PrepareMount(const Host& host, const Berth& berth, uint32_
 
 Status PrepareMounts(const Host& host, Box& box, uint32_t uid, std::vector<sys::UniqueFd>& sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
-    const auto& mount = box.spec.mounts[i];
+    const auto& mount = box.birth->spec.mounts[i];
     if (host.rootless) {
       char path[4096];
       const ssize_t size = readlink(("/proc/self/fd/" + std::to_string(sources[i].get())).c_str(), path, sizeof path - 1);
@@ -106,10 +106,10 @@ Status PrepareMounts(const Host& host, Box& box, uint32_t uid, std::vector<sys::
     CAISSON_ASSIGN(auto prepared, PrepareMount(host, *box.berth, uid, mount, sources[i].get()));
     struct stat info {};
     if (fstat(sources[i].get(), &info) != 0) return Error::FromErrno("look at the source of " + mount.target);
-    box.plan.mounts[i] = {prepared.get(), mount.target.c_str(), S_ISDIR(info.st_mode) ? 1 : 0};
-    box.mounts.push_back(std::move(prepared));
+    box.birth->plan.mounts[i] = {prepared.get(), mount.target.c_str(), S_ISDIR(info.st_mode) ? 1 : 0};
+    box.birth->mounts.push_back(std::move(prepared));
   }
-  box.plan.mount_count = sources.size();
+  box.birth->plan.mount_count = sources.size();
   return {};
 }
 
@@ -118,23 +118,23 @@ Status PrepareNodes(Box& box) {
     const std::string path = std::string("/dev/") + kDeviceNodes[i].name;
     const int node = sys::CloneTree(AT_FDCWD, path.c_str());
     if (node < 0) return Error::FromErrno("copy the mount of " + path, -node);
-    box.nodes.emplace_back(node);
-    box.plan.nodes[i] = node;
+    box.birth->nodes.emplace_back(node);
+    box.birth->plan.nodes[i] = node;
   }
   return {};
 }
 
 void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
-  JailPlan& plan = box.plan;
-  const bool strict = box.spec.profile == w::Profile::kStrict;
+  JailPlan& plan = box.birth->plan;
+  const bool strict = box.birth->spec.profile == w::Profile::kStrict;
   plan.disk = box.berth->disk->mount_fd();
   plan.user_ns = box.berth->ids.user_ns();
   plan.init = host.init_program.get();
   for (size_t i = 0; i < root.inside.size(); ++i)
     plan.overlays[i] = {box.berth->lowers[i].get(), root.inside[i].c_str()};
   plan.overlay_count = root.inside.size();
-  plan.hostname = box.spec.hostname.c_str();
-  plan.profile = box.spec.profile;
+  plan.hostname = box.birth->spec.hostname.c_str();
+  plan.profile = box.birth->spec.profile;
   plan.rootless = host.rootless ? 1 : 0;
   plan.uid = strict ? uid : 0;
   plan.first_id = box.berth->ids.first_id();
@@ -145,16 +145,16 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   plan.landlock_abi = host.landlock_abi;
   char text[20];
   snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(plan.capabilities));
-  box.caps_text = text;
-  plan.init_arguments[0] = box.caps_text.c_str();
-  plan.init_arguments[1] = box.spec.user.c_str();
+  box.birth->caps_text = text;
+  plan.init_arguments[0] = box.birth->caps_text.c_str();
+  plan.init_arguments[1] = box.birth->spec.user.c_str();
 }
 
 Status LimitBandwidth(const Host& host, Box& box) {
-  const uint64_t percent = box.spec.limits.memory_bandwidth_percent;
+  const uint64_t percent = box.birth->spec.limits.memory_bandwidth_percent;
   if (percent == w::kNoLimit) return {};
   CAISSON_ASSIGN(auto group, sys::ResctrlGroup::Create({}, host.instance->id(), box.id, static_cast<uint32_t>(percent)));
-  box.created.limits.push_back({"memory_bandwidth", 1, group.percent(), std::string(sys::ResctrlGroup::kBy), ""});
+  box.birth->created.limits.push_back({"memory_bandwidth", 1, group.percent(), std::string(sys::ResctrlGroup::kBy), ""});
   box.bandwidth = std::move(group);
   return {};
 }
@@ -163,21 +163,21 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   int report[2], go[2];
   if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) return Error::FromErrno("make a pipe");
   sys::UniqueFd report_write(report[1]);
-  box.report.Reset(report[0]);
+  box.birth->report.Reset(report[0]);
   if (pipe2(go, O_CLOEXEC) != 0) return Error::FromErrno("make a pipe");
   sys::UniqueFd go_read(go[0]);
-  box.go.Reset(go[1]);
+  box.birth->go.Reset(go[1]);
   CAISSON_ASSIGN(auto pair, sys::MakeSocketPair());
   box.control = std::move(pair.first);
-  box.plan.report = report_write.get();
-  box.plan.go = go_read.get();
-  box.plan.control = pair.second.get();
-  box.plan.net_ns = net.get();
+  box.birth->plan.report = report_write.get();
+  box.birth->plan.go = go_read.get();
+  box.birth->plan.control = pair.second.get();
+  box.birth->plan.net_ns = net.get();
   CAISSON_TRY(host.dock->Enter());
   const sys::CloneResult clone = sys::Clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS,
                                             box.cgroup ? box.cgroup->dir_fd() : -1);
   const int clone_errno = errno;
-  if (clone.pid == 0) EnterJail(box.plan);
+  if (clone.pid == 0) EnterJail(box.birth->plan);
   CAISSON_TRY(host.dock->Leave());
   if (clone.pid < 0) return Error::FromErrno("clone the sandbox's init", clone_errno).WithCode(ErrorCode::kResourceExhausted);
   box.init = sys::Child(clone.pid, sys::UniqueFd(clone.pidfd));
@@ -196,19 +196,20 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   CAISSON_ASSIGN(const auto backend, ChooseDisk(host, spec.disk_backend, spec.limits));
 
   auto box = std::make_unique<Box>();
-  box->born_ns = sys::MonotonicNs();
-  box->deadline_ns = box->born_ns + kStartDeadlineNs;
+  box->birth = std::make_unique<Birth>();
+  box->birth->began_ns = sys::MonotonicNs();
+  box->deadline_ns = box->birth->began_ns + kStartDeadlineNs;
   box->id = spec.id;
-  box->spec = std::move(spec);
-  CAISSON_ASSIGN(auto berth, pools.berths.Take({box->spec.root_key, uid, backend, box->spec.limits.disk_bytes, box->spec.limits.disk_inodes}));
+  box->birth->spec = std::move(spec);
+  CAISSON_ASSIGN(auto berth, pools.berths.Take({box->birth->spec.root_key, uid, backend, box->birth->spec.limits.disk_bytes, box->birth->spec.limits.disk_inodes}));
   box->berth = std::move(berth);
   if (!Ablated(Layer::kCgroup)) {
     CAISSON_ASSIGN(auto limited, pools.cgroups.Take(limits.cgroup));
     box->cgroup = std::move(limited.cgroup);
-    box->created.limits = ToFacts(limited.reports);
+    box->birth->created.limits = ToFacts(limited.reports);
   }
   CAISSON_TRY(LimitBandwidth(host, *box));
-  for (auto& fact : limits.not_enforced) box->created.limits.push_back(std::move(fact));
+  for (auto& fact : limits.not_enforced) box->birth->created.limits.push_back(std::move(fact));
   CAISSON_ASSIGN(auto net, pools.nets.Take());
   CAISSON_TRY(PrepareMounts(host, *box, uid, sources));
   if (host.rootless) CAISSON_TRY(PrepareNodes(*box));
@@ -218,19 +219,19 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   if (box->cgroup) CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid()) : box->cgroup->Attach(box->init.pid()));
   if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
   CrashPoint("cgroup attached");
-  if (write(box->go.get(), "g", 1) != 1) return Error::FromErrno("release the sandbox's init");
-  box->go.Reset();
+  if (write(box->birth->go.get(), "g", 1) != 1) return Error::FromErrno("release the sandbox's init");
+  box->birth->go.Reset();
   CAISSON_TRY(sys::SetNonBlocking(box->control.get()));
   return box;
 }
 
 Status ConfirmBox(const Host& host, Box& box) {
-  auto& created = box.created;
+  auto& created = box.birth->created;
   if (!Ablated(Layer::kVerify)) {
-    CAISSON_ASSIGN(auto verified, VerifyJail(box.init.pid(), box.plan, host.namespaces, box.cgroup && host.cgroups->tracks_processes() ? box.cgroup->name() : "", host.ids.count));
+    CAISSON_ASSIGN(auto verified, VerifyJail(box.init.pid(), box.birth->plan, host.namespaces, box.cgroup && host.cgroups->tracks_processes() ? box.cgroup->name() : "", host.ids.count));
     created.isolation = std::move(verified.facts);
   }
-  const bool strict = box.spec.profile == w::Profile::kStrict;
+  const bool strict = box.birth->spec.profile == w::Profile::kStrict;
   const auto& filter = strict ? host.seccomp_strict : host.seccomp_default;
   created.isolation.push_back({"seccomp", "filter " + filter.digest() + ", " + std::to_string(filter.allowed_count()) + " calls"});
   created.isolation.push_back({"landlock_abi", std::to_string(host.landlock_abi)});
@@ -243,11 +244,8 @@ Status ConfirmBox(const Host& host, Box& box) {
   created.limits.push_back(DiskFact("disk", disk->bytes_limit, box.berth->request.disk_backend));
   created.limits.push_back(DiskFact("inodes", disk->inodes_limit, box.berth->request.disk_backend));
   created.pid = box.init.pid();
-  created.server_us = static_cast<uint32_t>((sys::MonotonicNs() - box.born_ns) / 1000);
-  // The jail has consumed these.
-  box.berth->lowers.clear();
-  box.mounts.clear();
-  box.nodes.clear();
+  created.server_us = static_cast<uint32_t>((sys::MonotonicNs() - box.birth->began_ns) / 1000);
+  box.berth->lowers.clear();  // the jail has consumed them
   return {};
 }
 

@@ -24,7 +24,7 @@ struct Pools {
 Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, wire::launcher::Create spec,
                                       std::vector<sys::UniqueFd> sources);
 
-// After init said Ready: looks at it from outside and fills in `created`.
+// After init said Ready: looks at it from outside and completes birth->created.
 Status ConfirmBox(const Host& host, Box& box);
 
 }  // namespace caisson::launcher

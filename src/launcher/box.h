@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,19 @@ enum class BoxState : uint8_t {
   kDying,        // killed; waiting for the last process to be gone
 };
 
+// What is needed only until the sandbox runs. Its plan points into the rest of it.
+struct Birth {
+  wire::launcher::Create spec;
+  std::vector<sys::UniqueFd> mounts;  // detached, consumed by the jail
+  std::vector<sys::UniqueFd> nodes;   // rootless: device nodes
+  std::string caps_text;
+  JailPlan plan;
+  wire::launcher::Created created;
+  sys::UniqueFd report;  // read end of the StageFailure pipe
+  sys::UniqueFd go;      // write end
+  uint64_t began_ns = 0;
+};
+
 struct Box {
   std::string id;
   uint64_t serial = 0;
@@ -29,23 +43,15 @@ struct Box {
   bool frozen = false;
   bool quarantined = false;  // did not die by its deadline
 
-  wire::launcher::Create spec;
-  std::vector<sys::UniqueFd> mounts;  // detached, consumed by the jail
-  std::vector<sys::UniqueFd> nodes;   // rootless: device nodes
-  std::string caps_text;
-  JailPlan plan;
-
   // Destroyed last to first: the process is gone before its cgroup, the cgroup before the disk and ids.
   std::optional<Berth> berth;
   std::optional<sys::Cgroup> cgroup;
   std::optional<sys::ResctrlGroup> bandwidth;
   sys::UniqueFd control;  // the owner's end; kept so that a later owner can have it
-  sys::UniqueFd report;   // read end of the StageFailure pipe
-  sys::UniqueFd go;       // write end
+  std::unique_ptr<Birth> birth;  // null once it runs
   sys::Child init;
 
-  wire::launcher::Created created;
-  uint64_t born_ns = 0;
+  std::string created;  // the packet of Created: kept small, a thousand boxes may be idle
   uint64_t deadline_ns = 0;  // of kStarting and kDying
 
   // Who waits for what.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -86,6 +87,11 @@ Result<Host> PrepareHost(const HostOptions& options) {
                  sys::MakeSealedProgram("caisson-init", {caisson_init_blob_begin, static_cast<size_t>(caisson_init_blob_end -
                                                                                                   caisson_init_blob_begin)},
                                         Ablated(Layer::kUnreadableInit) ? sys::Readable::kByAll : sys::Readable::kByNobody));
+  // The copy in the memory file is the one that is used; ours need not stay in memory.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(caisson_init_blob_begin) + page - 1) & ~(page - 1);
+  const uintptr_t last = reinterpret_cast<uintptr_t>(caisson_init_blob_end) & ~(page - 1);
+  if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   return host;
 }
 

@@ -104,9 +104,9 @@ bool Launcher::IdleWork() {
     if (box->cgroup) cgroups_.Return(*std::move(box->cgroup));
     box->cgroup.reset();
     box->bandwidth.reset();
+    box->birth.reset();
     if (box->berth) {
       box->berth->lowers.clear();
-      box->mounts.clear();
       box->berth->disk.reset();
       if (!box->quarantined) berths_.Return(std::move(box->berth->ids));
     }
@@ -123,17 +123,18 @@ bool Launcher::IdleWork() {
 
 int Launcher::NextTimeout() {
   uint64_t next = UINT64_MAX;
-  for (const auto& [serial, box] : boxes_)
-    if (box->state != BoxState::kRunning) next = std::min(next, box->deadline_ns);
+  for (const uint64_t serial : unsettled_) next = std::min(next, boxes_.at(serial)->deadline_ns);
   if (next == UINT64_MAX) return -1;
   const uint64_t now = sys::MonotonicNs();
   return next <= now ? 0 : static_cast<int>((next - now) / 1'000'000 + 1);
 }
 
 void Launcher::CheckDeadlines() {
+  if (unsettled_.empty()) return;
   const uint64_t now = sys::MonotonicNs();
-  for (const auto& [serial, box] : boxes_) {
-    if (box->state == BoxState::kRunning || box->deadline_ns > now) continue;
+  for (const uint64_t serial : std::vector<uint64_t>(unsettled_.begin(), unsettled_.end())) {
+    const auto& box = boxes_.at(serial);
+    if (box->deadline_ns > now) continue;
     if (box->state == BoxState::kStarting) {
       Fail(box->waiting_client, box->waiting_tag,
            Error(ErrorCode::kDeadlineExceeded, "the sandbox's init did not start in time").WithRemedy("run `caisson doctor`"));
@@ -285,19 +286,20 @@ void Launcher::OnCreate(uint64_t owner, uint32_t tag, w::Create request, std::ve
   box->serial = next_serial_++;
   box->waiting_client = owner;
   box->waiting_tag = tag;
-  Watch(box->report.get(), Watched::kReport, box->serial, EPOLLIN);
+  Watch(box->birth->report.get(), Watched::kReport, box->serial, EPOLLIN);
   Watch(box->control.get(), Watched::kControl, box->serial, EPOLLIN);
   Watch(box->init.pidfd(), Watched::kPid, box->serial, EPOLLIN);
   serials_[box->id] = box->serial;
+  unsettled_.insert(box->serial);
   boxes_[box->serial] = std::move(box);
 }
 
 void Launcher::OnReport(Box& box) {
   StageFailure failure{};
-  const ssize_t got = read(box.report.get(), &failure, sizeof failure);
+  if (!box.birth || !box.birth->report) return;
+  const ssize_t got = read(box.birth->report.get(), &failure, sizeof failure);
   if (got < 0) return;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box.report.get(), nullptr);
-  box.report.Reset();
+  box.birth->report.Reset();  // which takes it out of the epoll set, too
   if (got != sizeof failure || box.state != BoxState::kStarting) return;  // closed by exec: all is well so far
   const std::string stage = StageName(failure.stage);
   Fail(box.waiting_client, box.waiting_tag,
@@ -334,7 +336,10 @@ void Launcher::OnReady(Box& box) {
     return Kill(box);
   }
   box.state = BoxState::kRunning;
-  Reply(box.waiting_client, box.waiting_tag, box.created, std::move(fds));
+  unsettled_.erase(box.serial);
+  Reply(box.waiting_client, box.waiting_tag, box.birth->created, std::move(fds));
+  box.created = wire::Encode(box.birth->created, 0);
+  box.birth.reset();
   box.waiting_client = 0;
 }
 
@@ -349,8 +354,11 @@ Result<std::vector<sys::UniqueFd>> Launcher::HandOver(Box& box) {
     fds.push_back(std::move(events));
     return 1;
   };
-  box.created.memory_events = add(sys::Controller::kMemory);
-  box.created.pids_events = add(sys::Controller::kPids);
+  const uint8_t memory = add(sys::Controller::kMemory), pids = add(sys::Controller::kPids);
+  if (box.birth) {
+    box.birth->created.memory_events = memory;
+    box.birth->created.pids_events = pids;
+  }
   return fds;
 }
 
@@ -368,6 +376,7 @@ void Launcher::OnDestroy(uint64_t owner, uint32_t tag, const std::string& id) {
 // Ends a box: SIGKILL to init takes its whole pid namespace along, what it forked and daemonised included.
 void Launcher::Kill(Box& box) {
   box.state = BoxState::kDying;
+  unsettled_.insert(box.serial);
   box.deadline_ns = sys::MonotonicNs() + kDeathDeadlineNs;
   box.init.Kill();
   // On cgroup v1 a frozen process dies only when it is thawed.
@@ -396,6 +405,7 @@ void Launcher::OnInitGone(Box& box) {
 void Launcher::Bury(uint64_t serial) {
   const auto found = boxes_.find(serial);
   serials_.erase(found->second->id);
+  unsettled_.erase(serial);
   dead_.push_back(std::move(found->second));
   boxes_.erase(found);
 }
@@ -452,12 +462,14 @@ void Launcher::OnUpdate(uint64_t owner, uint32_t tag, const w::Update& request) 
   if (box == nullptr) return;
   auto facts = ChangeLimits(*box, request.limits);
   if (!facts) return Fail(owner, tag, facts.error());
-  auto& known = box->created.limits;
+  auto created = wire::Decode<w::Created>(box->created);
+  auto& known = created->limits;
   for (const auto& fact : *facts) {
     const auto same = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.name == fact.name; });
     if (same != known.end()) *same = fact;
     else known.push_back(fact);
   }
+  box->created = wire::Encode(*created, 0);
   Reply(owner, tag, w::Updated{*std::move(facts)});
 }
 
@@ -491,7 +503,7 @@ void Launcher::OnAdopt(uint64_t owner, uint32_t tag, const std::string& id) {
   if (box == nullptr) return;
   auto fds = HandOver(*box);
   if (!fds) return Fail(owner, tag, fds.error());
-  Reply(owner, tag, w::Adopted{box->created}, *std::move(fds));
+  Reply(owner, tag, w::Adopted{*wire::Decode<w::Created>(box->created)}, *std::move(fds));
 }
 
 }  // namespace caisson::launcher

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -89,6 +90,7 @@ class Launcher {
   std::unordered_map<uint64_t, Owner> owners_;
   std::unordered_map<uint64_t, std::unique_ptr<Box>> boxes_;  // by serial
   std::unordered_map<std::string, uint64_t> serials_;         // by id
+  std::set<uint64_t> unsettled_;                              // starting or dying: those with a deadline
   std::vector<std::unique_ptr<Box>> dead_;                    // reaped, not yet freed
   uint64_t next_serial_ = 1;
   bool keeping_;

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -18,8 +17,6 @@ namespace {
 // and with the errno.
 [[noreturn]] void HelperMain(int socket) {
   prctl(PR_SET_NAME, "caisson-netpool");
-  // Behind the launcher and the sandboxes being born when the machine is busy.
-  setpriority(PRIO_PROCESS, 0, 5);
   for (;;) {
     char byte;
     const ssize_t got = recv(socket, &byte, 1, 0);

@@ -354,8 +354,14 @@ Task<void> Main(asio::io_context& context, caisson::native::Keeping keeping) {
       continue;
     }
     if (Text(request, "op") == "quit") break;
-    if (!provider) Say(ErrorAnswer(provider.error()));
-    else Say(co_await driver->Handle(std::move(request)));
+    if (!provider) {
+      Say(ErrorAnswer(provider.error()));
+    } else if (Text(request, "op") == "shutdown") {
+      Status done = co_await (*provider)->Shutdown();
+      Say(done ? json::object{{"ok", true}} : ErrorAnswer(done.error()));
+    } else {
+      Say(co_await driver->Handle(std::move(request)));
+    }
   }
   driver.reset();
   context.stop();

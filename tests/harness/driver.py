@@ -29,7 +29,8 @@ class Refused(Exception):
 
 
 class Driver:
-    def __init__(self, binary=paths.DRIVER, env=None, home=None, deadline=DEADLINE):
+    def __init__(self, binary=paths.DRIVER, env=None, home=None, deadline=DEADLINE, arguments=(), prefix=(), **options):
+        """`prefix` goes before the program (another user, say), `options` to Popen."""
         environment = dict(os.environ)
         if home is not None:
             environment["CAISSON_HOME"] = str(home)
@@ -37,7 +38,7 @@ class Driver:
         self._deadline = deadline
         self._buffer = b""
         self._process = subprocess.Popen(
-            [str(binary)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+            [*prefix, str(binary), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, **options)
 
     @property
     def pid(self):
@@ -69,6 +70,14 @@ class Driver:
 
     def list(self):
         return self.call("list")
+
+    def adopt(self, sandbox_id):
+        """A sandbox that an earlier owner of the same launcher made (`--keep`)."""
+        return Sandbox(self, self.call("adopt", id=sandbox_id))
+
+    def shutdown(self):
+        """Ends the launcher, which a driver with `--keep` leaves running."""
+        return self.call("shutdown")
 
     def kill(self):
         """The owner dies without a word."""
@@ -145,6 +154,13 @@ class Sandbox:
 
     def start(self, *argv, **fields):
         return Process(self, self.call("start", argv=[str(a) for a in argv], **fields)["process"])
+
+    def processes(self):
+        return self.call("processes")["processes"]
+
+    def attach(self, handle, **fields):
+        self.call("attach", process=handle, **fields)
+        return Process(self, handle)
 
     def write(self, path, data, user="root", **fields):
         return self.call("file.write", path=path, data_b64=base64.b64encode(data).decode(), user=user,

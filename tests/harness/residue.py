@@ -16,12 +16,16 @@ import time
 OUR_NAME = re.compile(r"caisson")
 # Unit tests of the cgroup class name their instances so; they may run beside these tests.
 FOREIGN_CGROUP = re.compile(r"^caisson-test")
-STANDING = {"cache", "run", "run/instances", "disks"}
+STANDING = {"cache", "run", "run/instances", "disks", "launcher.sock", "launcher.lock"}
+# Root's launchers of the whole host are registered here, whatever their CAISSON_HOME.
+REGISTRY = "/run/caisson/instances"
 PR_SET_CHILD_SUBREAPER = 36
 NAMESPACES = ("mnt", "net", "pid", "ipc", "uts", "user", "cgroup", "time")
 
 Snapshot = collections.namedtuple(
-    "Snapshot", "processes mounts namespaces cgroups loops terminals links state")
+    "Snapshot", "processes mounts namespaces cgroups loops terminals links state instances")
+
+_seen_foreign = set()  # instances of other homes; their cgroups may outlive their entry by a moment
 
 
 def adopt_orphans():
@@ -33,8 +37,8 @@ def adopt_orphans():
 def snapshot(home=None):
     """`home`: the CAISSON_HOME whose files count."""
     processes, namespaces = _processes_and_namespaces()
-    return Snapshot(processes, _mounts(home), namespaces, _cgroups(), _loops(home), _terminals(),
-                    _links(), _state(home))
+    return Snapshot(processes, _mounts(home), namespaces, _cgroups(home), _loops(home), _terminals(),
+                    _links(), _state(home), _instances(home))
 
 
 def difference(before, after):
@@ -75,10 +79,14 @@ def _read(path):
         return ""
 
 
-def _processes_and_namespaces():
-    """Everything below this process, and the namespaces it lives in that are not this process's own.
+def descendants(pid):
+    """Pids below `pid`, with their names."""
+    table = _process_table()
+    return {p: table[p][1] for p in _below(pid, table)}
 
-    A dead child of this very process is no residue: it is an orphan that was adopted and has ended."""
+
+def _process_table():
+    """{pid: (parent, name, state, start time)} of everything."""
     table = {}
     for entry in os.listdir("/proc"):
         stat = _read(f"/proc/{entry}/stat") if entry.isdigit() else ""
@@ -86,14 +94,25 @@ def _processes_and_namespaces():
             fields = stat[stat.rindex(")") + 2:].split()
             name = stat[stat.index("(") + 1:stat.rindex(")")]
             table[int(entry)] = (int(fields[1]), name, fields[0], fields[19])
-    below, grown = {os.getpid()}, True
+    return table
+
+
+def _below(pid, table):
+    below, grown = {pid}, True
     while grown:
-        grown = {pid for pid, (parent, *_) in table.items() if parent in below and pid not in below}
+        grown = {p for p, (parent, *_) in table.items() if parent in below and p not in below}
         below |= grown
-    below.discard(os.getpid())
+    return below - {pid}
+
+
+def _processes_and_namespaces():
+    """Everything below this process, and the namespaces it lives in that are not this process's own.
+
+    A dead child of this very process is no residue: it is an orphan that was adopted and has ended."""
+    table = _process_table()
     own = {kind: _link(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
     processes, namespaces = set(), set()
-    for pid in below:
+    for pid in _below(os.getpid(), table):
         parent, name, state, start = table[pid]
         if state == "Z" and parent == os.getpid():
             continue
@@ -122,35 +141,41 @@ def _mounts(home):
     return frozenset(found)
 
 
-def _foreign_instances():
-    """Instances of launchers that run on this host and are not below this process."""
+def _instances(home):
+    """Entries of the registry whose state is below `home`; the rest is remembered as somebody else's.
+
+    An entry without a readable state counts as ours: a launcher that died before it wrote one is residue."""
     found = set()
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or not _read(f"/proc/{entry}/comm").startswith("caisson-launch"):
+    for registry in _registries(home):
+        try:
+            names = os.listdir(registry)
+        except OSError:
             continue
-        arguments = _read(f"/proc/{entry}/cmdline").split("\0")
-        if "--run-dir" in arguments and not _is_below_us(entry):
-            run = arguments[arguments.index("--run-dir") + 1]
-            try:
-                found.update(os.listdir(os.path.join(run, "instances")))
-            except OSError:
-                pass
+        for name in names:
+            state = _read(f"{registry}/{name}/state")
+            if home is not None and state and not state.startswith(os.path.realpath(home) + "/"):
+                _seen_foreign.add(name.removeprefix(".new-"))
+            elif registry == REGISTRY and os.path.isdir(f"{registry}/{name}"):
+                found.add(name)
+    return frozenset(found)
+
+
+def _registries(home):
+    """The host's, and those of running launchers that have one of their own."""
+    found = {REGISTRY}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and _read(f"/proc/{entry}/comm").startswith("caisson-launch"):
+            arguments = _read(f"/proc/{entry}/cmdline").split("\0")
+            if "--run-dir" in arguments and "--state-dir" in arguments:
+                if arguments[arguments.index("--state-dir") + 1] != str(home):
+                    found.add(arguments[arguments.index("--run-dir") + 1] + "/instances")
     return found
 
 
-def _is_below_us(pid):
-    while pid not in ("0", "1", ""):
-        if int(pid) == os.getpid():
-            return True
-        stat = _read(f"/proc/{pid}/stat")
-        pid = stat[stat.rindex(")") + 2:].split()[1] if ")" in stat else ""
-    return False
-
-
-def _cgroups():
+def _cgroups(home):
     """Directories the product made, at the top of every hierarchy and where this process is."""
     found = set()
-    foreign = {f"caisson-{instance}" for instance in _foreign_instances()}
+    _instances(home)
     own = {line.split(":")[2] for line in _read("/proc/self/cgroup").splitlines()}
     tops = [pathlib.Path("/sys/fs/cgroup")]
     tops += [p for p in pathlib.Path("/sys/fs/cgroup").glob("*") if p.is_dir() and not p.is_symlink()]
@@ -161,9 +186,11 @@ def _cgroups():
             except OSError:
                 continue
             for entry in entries:
-                if entry.name not in foreign and not FOREIGN_CGROUP.match(entry.name):
-                    found.update(path for path, _, _ in os.walk(entry.path))
-    return frozenset(found)
+                if not FOREIGN_CGROUP.match(entry.name):
+                    found.update((entry.name, path) for path, _, _ in os.walk(entry.path))
+    _instances(home)  # whoever came meanwhile is somebody else's as well
+    foreign = {f"caisson-{instance}" for instance in _seen_foreign}
+    return frozenset(path for name, path in found if name not in foreign)
 
 
 def _loops(home):

@@ -50,8 +50,11 @@ def rounds(run, cli, home, fewest):
 
 def test_the_launcher_may_die_at_any_point(hooks, cli, home):
     def run(n):
-        result = hooks.exec("--timeout", "20s", "--disk", "32M", "--", "/bin/sh", "-c", "sleep 0.01; echo done",
-                            env={"CAISSON_CRASH_AT": str(n)})
+        try:
+            result = hooks.exec("--timeout", "20s", "--disk", "32M", "--", "/bin/sh", "-c", "sleep 0.01; echo done",
+                                env={"CAISSON_CRASH_AT": str(n)}, timeout=40)
+        except subprocess.TimeoutExpired as hang:
+            pytest.fail(f"the owner hangs when the launcher dies at point {n}: {hang.stderr}")
         if "crash point" not in result.stderr:
             assert (result.returncode, result.stdout) == (0, "done\n"), result
             return False

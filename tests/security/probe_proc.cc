@@ -50,9 +50,9 @@ Verdict LowerOomScore() {
   if (fd < 0) return Refused(errno, "open");
   return Judge(write(fd, "-1000", 5));
 }
-// Below what create set: the kernel holds that line only for a creator with CAP_SYS_RESOURCE.
+// Below what create set, which init still has: the kernel holds that line for a creator with CAP_SYS_RESOURCE.
 Verdict LowerOomScoreByOne() {
-  const int current = atoi(ReadFile("/proc/self/oom_score_adj").c_str());
+  const int current = atoi(ReadFile("/proc/1/oom_score_adj").c_str());
   const std::string lower = std::to_string(current - 1);
   const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return Refused(errno, "open");
@@ -230,7 +230,7 @@ const Attempt kAttempts[] = {
     {"C09.firmware", "HostLeak", "list /sys/firmware", kHidden, kHidden, kSafe,
      Lists<"/sys/firmware">},
     {"C10.min", "HostDoS", "oom_score_adj -1000", "EACCES", "EACCES", kSafe, LowerOomScore},
-    {"C10.lower", "HostDoS", "oom_score_adj one below what create set", "any", "any", kSafe,
+    {"C10.lower", "HostDoS", "oom_score_adj one below what create set", "EACCES", "EACCES", kSafe,
      LowerOomScoreByOne},
     {"C10.zero", "HostDoS", "oom_score_adj below the host's own", "EACCES", "EACCES", kSafe,
      LowerOomScoreBelowZero},

@@ -113,8 +113,15 @@ sandbox::ProviderCapabilities NativeProvider::capabilities() const {
 }
 
 Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, std::string rootfs) {
+  const bool host = rootfs.empty() && (environment.empty() || environment == "host");
+  const auto now = std::chrono::steady_clock::now();
+  if (host && host_root_ && now - host_root_time_ < std::chrono::seconds(1)) co_return *host_root_;
   auto plan = PlanRoot(environment, rootfs, paths_.state_dir + "/cache");
   if (!plan) co_return std::move(plan).error();
+  if (host) {
+    host_root_ = plan->key;
+    host_root_time_ = now;
+  }
   if (registered_.contains(plan->key)) co_return plan->key;
   l::RegisterRoot root;
   root.key = plan->key;
@@ -127,7 +134,10 @@ Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, s
     held.push_back(std::move(fd));
   }
   auto done = co_await launcher_->Call<l::Done>(std::move(root), std::move(fds));
-  if (!done) co_return std::move(done).error();
+  if (!done) {
+    host_root_.reset();
+    co_return std::move(done).error();
+  }
   registered_.insert(plan->key);
   co_return plan->key;
 }

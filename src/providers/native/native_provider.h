@@ -1,7 +1,9 @@
 // The native provider: namespaces, overlay, cgroups and seccomp of this host's kernel.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "providers/native/launcher_client.h"
@@ -38,6 +40,10 @@ class NativeProvider : public sandbox::Provider {
   LauncherPaths paths_;
   std::unique_ptr<LauncherClient> launcher_;
   std::set<std::string> registered_;
+  // The host's root as it was planned last. Its files are looked at again at most once a second: a package that
+  // the host installs is seen by sandboxes created a second later.
+  std::optional<std::string> host_root_;
+  std::chrono::steady_clock::time_point host_root_time_;
 };
 
 }  // namespace caisson::native

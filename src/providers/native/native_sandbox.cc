@@ -125,7 +125,7 @@ Error StartError(const w::Started& started, const sandbox::ExecSpec& spec) {
     case w::StartStage::kUser:
       return Error::FromErrno("become the user \"" + spec.user + "\"", error)
           .WithCode(ErrorCode::kInvalidArgument)
-          .WithRemedy("give a name of the sandbox's /etc/passwd or a uid from 0 to 65533; a strict sandbox has one user only");
+          .WithRemedy("give a name of the sandbox's /etc/passwd or a uid from 0 to 65534; a strict sandbox has one user only");
     case w::StartStage::kRlimit:
       return Error::FromErrno("set the command's resource limits", error).WithCode(ErrorCode::kLimitRefused);
     default:
@@ -219,7 +219,7 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
   if (!started) {
     Error error = std::move(started).error();
     if (!error.remedy().empty() || error.code() != ErrorCode::kInvalidArgument) co_return error;
-    co_return std::move(error).WithRemedy("give a user of the sandbox's /etc/passwd or a uid from 0 to 65533, and absolute paths inside");
+    co_return std::move(error).WithRemedy("give a user of the sandbox's /etc/passwd or a uid from 0 to 65534, and absolute paths inside");
   }
   if (started->error_number != 0) co_return StartError(*started, spec);
   Judge judge = [events = events_, before](w::Exited exited) { return JudgeExit(events, before, exited); };
