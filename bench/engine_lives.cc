@@ -84,7 +84,7 @@ Task<void> Sleep(std::chrono::milliseconds duration) {
 Task<Status> RunTrue(sandbox::Sandbox& sandbox) {
   sandbox::ExecSpec spec;
   spec.argv = {"/bin/true"};
-  CAISSON_CO_ASSIGN(const auto result, co_await sandbox::Run(sandbox, std::move(spec)));
+  CAISSON_CO_ASSIGN(const auto result, co_await sandbox::Run(&sandbox, std::move(spec)));
   if (!result.outcome.Succeeded())
     co_return Error(ErrorCode::kInternal,
                     "/bin/true in a sandbox did not succeed: " + result.outcome.reason);

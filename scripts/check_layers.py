@@ -74,7 +74,8 @@ SYSTEM_HEADERS = set(
     "getopt glob grp ifaddrs inttypes langinfo libgen limits link locale malloc math mntent mqueue "
     "netdb poll pthread pty pwd resolv sched semaphore setjmp shadow signal spawn stdarg stdatomic "
     "stdbool stddef stdint stdio stdlib string strings sysexits syslog termios time ucontext unistd "
-    "utime utmp wait wchar".split())
+    "utime utmp wait wchar "
+    "cpuid immintrin".split())  # the compiler's own
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|import)\s*([<"])([^>"]+)[>"]')
 TEST_NAME = re.compile(r"_test\.(cc|h)$|(^|/)(test|fake)_[^/]*$")

@@ -32,7 +32,7 @@ enum class ErrorCode {
 
 struct ErrorInfo {
   ErrorCode code;
-  std::string_view name;     // stable, snake_case; part of the API
+  std::string_view name;  // stable, snake_case; part of the API
   int http_status;
   bool retryable;
   int exit_code;             // of the CLI

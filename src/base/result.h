@@ -16,8 +16,8 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT: implicit
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}      // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
@@ -31,7 +31,9 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  T value_or(T fallback) && { return has_value() ? std::get<0>(std::move(state_)) : std::move(fallback); }
+  T value_or(T fallback) && {
+    return has_value() ? std::get<0>(std::move(state_)) : std::move(fallback);
+  }
 
   Error& error() & { return std::get<1>(state_); }
   const Error& error() const& { return std::get<1>(state_); }
@@ -68,19 +70,19 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 // Returns the error of `expr` from the enclosing function, or goes on.
-#define CAISSON_TRY(expr)                                        \
-  do {                                                           \
-    if (auto caisson_try_ = (expr); !caisson_try_)               \
-      return std::move(caisson_try_).error();                    \
+#define CAISSON_TRY(expr)                                                                  \
+  do {                                                                                     \
+    if (auto caisson_try_ = (expr); !caisson_try_) return std::move(caisson_try_).error(); \
   } while (0)
 
 #define CAISSON_CONCAT_(a, b) a##b
 #define CAISSON_CONCAT(a, b) CAISSON_CONCAT_(a, b)
-#define CAISSON_ASSIGN_(tmp, decl, expr)            \
-  auto tmp = (expr);                                \
-  if (!tmp) return std::move(tmp).error();          \
+#define CAISSON_ASSIGN_(tmp, decl, expr)   \
+  auto tmp = (expr);                       \
+  if (!tmp) return std::move(tmp).error(); \
   decl = *std::move(tmp)
 // CAISSON_ASSIGN(auto x, F()): declares x from the value, or returns the error.
-#define CAISSON_ASSIGN(decl, expr) CAISSON_ASSIGN_(CAISSON_CONCAT(caisson_tmp_, __LINE__), decl, expr)
+#define CAISSON_ASSIGN(decl, expr) \
+  CAISSON_ASSIGN_(CAISSON_CONCAT(caisson_tmp_, __LINE__), decl, expr)
 
 }  // namespace caisson

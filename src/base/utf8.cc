@@ -10,12 +10,16 @@ size_t SequenceLength(std::string_view bytes) {
   auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char lead = at(0);
   if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+  const size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                      : 0;
   if (length == 0 || bytes.size() < length) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((at(i) & 0xc0) != 0x80) return 0;
   // Overlong forms, surrogates, and beyond U+10FFFF.
-  if ((lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) >= 0xa0) || (lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) >= 0x90))
+  if ((lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) >= 0xa0) ||
+      (lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) >= 0x90))
     return 0;
   return length;
 }
@@ -27,8 +31,10 @@ std::string ToUtf8(std::string_view bytes) {
   out.reserve(bytes.size());
   while (!bytes.empty()) {
     const size_t length = SequenceLength(bytes);
-    if (length == 0) out += "\xef\xbf\xbd";
-    else out.append(bytes.substr(0, length));
+    if (length == 0)
+      out += "\xef\xbf\xbd";
+    else
+      out.append(bytes.substr(0, length));
     bytes.remove_prefix(length == 0 ? 1 : length);
   }
   return out;
@@ -44,12 +50,14 @@ bool IsUtf8(std::string_view bytes) {
 }
 
 std::string ToBase64(std::string_view bytes) {
-  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr char kAlphabet[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   out.reserve((bytes.size() + 2) / 3 * 4);
   for (size_t i = 0; i < bytes.size(); i += 3) {
     uint32_t word = static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << 16;
-    if (i + 1 < bytes.size()) word |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + 1])) << 8;
+    if (i + 1 < bytes.size())
+      word |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + 1])) << 8;
     if (i + 2 < bytes.size()) word |= static_cast<unsigned char>(bytes[i + 2]);
     out += kAlphabet[word >> 18];
     out += kAlphabet[(word >> 12) & 63];

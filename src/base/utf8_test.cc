@@ -13,7 +13,8 @@ TEST(Utf8, KeepsValidTextAsItIs) {
 
 TEST(Utf8, ReplacesEachByteThatDoesNotBelong) {
   EXPECT_EQ(ToUtf8("a\xff\xfe z"), "a\xef\xbf\xbd\xef\xbf\xbd z");
-  for (const char* bad : {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf8\x88\x80\x80\x80"})
+  for (const char* bad : {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                          "\xe2\x82", "\xf8\x88\x80\x80\x80"})
     EXPECT_FALSE(IsUtf8(bad)) << bad;
 }
 

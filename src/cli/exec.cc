@@ -34,19 +34,23 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 bool WriteAll(int fd, std::string_view data) {
   while (!data.empty()) {
     const ssize_t wrote = write(fd, data.data(), data.size());
-    if (wrote > 0) data.remove_prefix(static_cast<size_t>(wrote));
+    if (wrote > 0)
+      data.remove_prefix(static_cast<size_t>(wrote));
     else if (wrote < 0 && errno == EAGAIN) {  // somebody made our terminal non-blocking
       pollfd ready{fd, POLLOUT, 0};
       poll(&ready, 1, -1);
-    } else if (wrote < 0 && errno != EINTR) return false;
+    } else if (wrote < 0 && errno != EINTR)
+      return false;
   }
   return true;
 }
 
-// Whether epoll can wait for it; regular files and /dev/null are always ready and cannot be waited for.
+// Whether epoll can wait for it; regular files and /dev/null are always ready and cannot be waited
+// for.
 bool CanWaitFor(int fd) {
-  struct stat info {};
-  return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || isatty(fd) != 0);
+  struct stat info{};
+  return fstat(fd, &info) == 0 &&
+         (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || isatty(fd) != 0);
 }
 
 // Our stdin to the command's, until either ends.
@@ -70,7 +74,8 @@ Task<void> ForwardInput(std::shared_ptr<Process> process) {
 }
 
 // Signals to us go to the command's tree; asking a second time kills it.
-Task<void> ForwardSignals(std::shared_ptr<Process> process, std::shared_ptr<asio::signal_set> signals) {
+Task<void> ForwardSignals(std::shared_ptr<Process> process,
+                          std::shared_ptr<asio::signal_set> signals) {
   int asked = 0;
   for (;;) {
     auto waited = co_await signals->async_wait(kTuple);
@@ -90,7 +95,8 @@ struct Collected {
 };
 
 // Passes output on until the command has ended.
-Task<Result<sandbox::ExecOutcome>> ForwardOutput(std::shared_ptr<Process> process, Collected* collected) {
+Task<Result<sandbox::ExecOutcome>> ForwardOutput(std::shared_ptr<Process> process,
+                                                 Collected* collected) {
   bool broken = false;
   for (;;) {
     auto event = co_await process->Next();
@@ -115,7 +121,7 @@ int CodeOfStartError(const Error& error) {
   return error.code() == ErrorCode::kPermissionDenied ? 126 : InfoOf(error.code()).exit_code;
 }
 
-Task<Result<int>> RunInSandbox(sandbox::Sandbox& box, ExecRequest request, ExecTiming timing) {
+Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecTiming timing) {
   auto executor = co_await asio::this_coro::executor;
   const bool pty = request.command.stdio == sandbox::Stdio::kPty;
   if (fcntl(STDIN_FILENO, F_GETFD) >= 0) request.command.stdin_kind = sandbox::StdinKind::kOpen;
@@ -128,7 +134,7 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox& box, ExecRequest request, ExecT
   auto signals = std::make_shared<asio::signal_set>(executor, SIGINT, SIGTERM, SIGHUP);
   if (pty) signals->add(SIGWINCH);
   const auto begin = std::chrono::steady_clock::now();
-  auto started = co_await box.Start(request.command);
+  auto started = co_await box->Start(request.command);
   if (!started) {
     const int code = CodeOfStartError(started.error());
     if (code == 125) co_return std::move(started).error();
@@ -138,7 +144,8 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox& box, ExecRequest request, ExecT
   std::shared_ptr<Process> process = *std::move(started);
   std::optional<RawTerminal> raw;
   if (pty && isatty(STDIN_FILENO) != 0) raw.emplace(STDIN_FILENO);
-  if (request.command.stdin_kind == sandbox::StdinKind::kOpen) asio::co_spawn(executor, ForwardInput(process), asio::detached);
+  if (request.command.stdin_kind == sandbox::StdinKind::kOpen)
+    asio::co_spawn(executor, ForwardInput(process), asio::detached);
   asio::co_spawn(executor, ForwardSignals(process, signals), asio::detached);
   Collected collected;
   auto outcome = co_await ForwardOutput(process, request.json ? &collected : nullptr);
@@ -148,27 +155,36 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox& box, ExecRequest request, ExecT
   timing.command = std::chrono::steady_clock::now() - begin;
 
   const auto destroying = std::chrono::steady_clock::now();
-  auto stats = co_await box.Destroy();
+  auto stats = co_await box->Destroy();
   timing.destroy = std::chrono::steady_clock::now() - destroying;
-  if (stats && outcome->usage.memory_peak_bytes == 0) outcome->usage.memory_peak_bytes = stats->memory_peak_bytes;
-  const ExecReport report{*outcome, stats ? *stats : sandbox::SandboxStats{}, timing, box.report(), collected.out, collected.err};
+  if (stats && outcome->usage.memory_peak_bytes == 0)
+    outcome->usage.memory_peak_bytes = stats->memory_peak_bytes;
+  const ExecReport report{*outcome,      stats ? *stats : sandbox::SandboxStats{},
+                          timing,        box->report(),
+                          collected.out, collected.err};
   if (request.json && !WriteOut(AsJson(report))) co_return 125;
-  if (request.stats) WriteAll(STDERR_FILENO, AsText(report, isatty(STDERR_FILENO) != 0 && getenv("NO_COLOR") == nullptr ? Colour::kYes : Colour::kNo));
+  if (request.stats)
+    WriteAll(
+        STDERR_FILENO,
+        AsText(report, isatty(STDERR_FILENO) != 0 && getenv("NO_COLOR") == nullptr ? Colour::kYes
+                                                                                   : Colour::kNo));
   co_return sandbox::ShellCode(*outcome);
 }
 
 Task<Result<int>> Exec(asio::any_io_executor executor, ExecRequest request) {
   ExecTiming timing;
   const auto start = std::chrono::steady_clock::now();
-  auto provider = co_await native::NativeProvider::Open(executor, native::LauncherPaths::FromEnvironment(), native::Keeping::kEphemeral);
+  auto provider = co_await native::NativeProvider::Open(
+      executor, native::LauncherPaths::FromEnvironment(), native::Keeping::kEphemeral);
   if (!provider) co_return std::move(provider).error();
   timing.launcher = std::chrono::steady_clock::now() - start;
   const auto creating = std::chrono::steady_clock::now();
   auto box = co_await (*provider)->Create(request.sandbox);
   if (!box) co_return std::move(box).error();
   timing.create = std::chrono::steady_clock::now() - creating;
-  auto code = co_await RunInSandbox(**box, std::move(request), timing);
-  if (auto shut = co_await (*provider)->Shutdown(); !shut && code) co_return std::move(shut).error();
+  auto code = co_await RunInSandbox(box->get(), std::move(request), timing);
+  if (auto shut = co_await (*provider)->Shutdown(); !shut && code)
+    co_return std::move(shut).error();
   co_return code;
 }
 
@@ -182,10 +198,11 @@ Result<int> RunExec(const Parsed& parsed) {
   CAISSON_ASSIGN(auto request, ReadExecRequest(parsed));
   asio::io_context context(1);
   Result<int> result = Error(ErrorCode::kInternal, "the command was not run");
-  asio::co_spawn(context, ExecInto(context.get_executor(), std::move(request), &result), [&](std::exception_ptr failure) {
-    if (failure) std::rethrow_exception(failure);
-    context.stop();
-  });
+  asio::co_spawn(context, ExecInto(context.get_executor(), std::move(request), &result),
+                 [&](std::exception_ptr failure) {
+                   if (failure) std::rethrow_exception(failure);
+                   context.stop();
+                 });
   context.run();
   return result;
 }

@@ -12,8 +12,12 @@ namespace {
 
 namespace json = boost::json;
 
-int64_t Micros(std::chrono::nanoseconds time) { return std::chrono::duration_cast<std::chrono::microseconds>(time).count(); }
-std::string Millis(std::chrono::nanoseconds time) { return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1e6); }
+int64_t Micros(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
+std::string Millis(std::chrono::nanoseconds time) {
+  return fmt::format("{:.1f} ms", static_cast<double>(time.count()) / 1e6);
+}
 
 void AddBytes(json::object& object, const char* name, const std::string& bytes) {
   object[name] = ToUtf8(bytes);
@@ -29,22 +33,32 @@ std::string AsJson(const ExecReport& report) {
   if (report.outcome.signal != 0) answer["signal"] = report.outcome.signal;
   AddBytes(answer, "stdout", report.out);
   AddBytes(answer, "stderr", report.err);
-  answer["outcome"] = {{"status", NameOf(report.outcome.status)}, {"reason", report.outcome.reason}};
-  answer["usage"] = {{"user_cpu_us", usage.user_cpu.count()}, {"system_cpu_us", usage.system_cpu.count()},
-                     {"max_rss_bytes", usage.max_rss_bytes}, {"memory_peak_bytes", usage.memory_peak_bytes},
-                     {"stdout_bytes", usage.stdout_bytes}, {"stderr_bytes", usage.stderr_bytes}, {"dropped_bytes", usage.dropped_bytes},
-                     {"sandbox_cpu_us", report.stats.cpu.count()}, {"disk_used_bytes", report.stats.disk_used_bytes}};
+  answer["outcome"] = {{"status", NameOf(report.outcome.status)},
+                       {"reason", report.outcome.reason}};
+  answer["usage"] = {{"user_cpu_us", usage.user_cpu.count()},
+                     {"system_cpu_us", usage.system_cpu.count()},
+                     {"max_rss_bytes", usage.max_rss_bytes},
+                     {"memory_peak_bytes", usage.memory_peak_bytes},
+                     {"stdout_bytes", usage.stdout_bytes},
+                     {"stderr_bytes", usage.stderr_bytes},
+                     {"dropped_bytes", usage.dropped_bytes},
+                     {"sandbox_cpu_us", report.stats.cpu.count()},
+                     {"disk_used_bytes", report.stats.disk_used_bytes}};
   answer["duration_us"] = Micros(usage.wall);
-  answer["timing"] = {{"launcher_us", Micros(report.timing.launcher)}, {"create_us", Micros(report.timing.create)},
-                      {"command_us", Micros(report.timing.command)}, {"destroy_us", Micros(report.timing.destroy)}};
+  answer["timing"] = {{"launcher_us", Micros(report.timing.launcher)},
+                      {"create_us", Micros(report.timing.create)},
+                      {"command_us", Micros(report.timing.command)},
+                      {"destroy_us", Micros(report.timing.destroy)}};
   json::object isolation{{"provider", report.sandbox.provider}, {"level", report.sandbox.level}};
   for (const auto& fact : report.sandbox.isolation) isolation[fact.name] = fact.value;
   answer["isolation"] = std::move(isolation);
   json::array limits;
   for (const auto& l : report.sandbox.limits) {
     json::object limit{{"name", l.name}, {"enforced", l.enforced}};
-    if (l.enforced) limit["value"] = l.value, limit["by"] = l.by;
-    else limit["reason"] = l.reason;
+    if (l.enforced)
+      limit["value"] = l.value, limit["by"] = l.by;
+    else
+      limit["reason"] = l.reason;
     limits.push_back(std::move(limit));
   }
   answer["limits"] = std::move(limits);
@@ -59,17 +73,22 @@ std::string AsText(const ExecReport& report, Colour colour) {
   const char* dim = colour == Colour::kNo ? "" : "\033[2m";
   const char* off = colour == Colour::kNo ? "" : "\033[0m";
   std::string text = fmt::format("{}{}{}: {}\n", mark, NameOf(outcome.status), off, outcome.reason);
-  text += fmt::format("{}  wall {}   cpu {} user + {} system   memory peak {}   disk {}{}\n", dim, Millis(usage.wall), Millis(usage.user_cpu),
-                      Millis(usage.system_cpu), FormatSize(std::max(usage.memory_peak_bytes, usage.max_rss_bytes)), FormatSize(report.stats.disk_used_bytes), off);
-  text += fmt::format("{}  sandbox: created in {}, destroyed in {}; {} profile, {} {}{}\n", dim, Millis(report.timing.create), Millis(report.timing.destroy),
-                      [&] {
-                        for (const auto& fact : report.sandbox.isolation)
-                          if (fact.name == "profile") return fact.value;
-                        return std::string("default");
-                      }(),
-                      report.sandbox.provider, report.sandbox.level, off);
+  text += fmt::format("{}  wall {}   cpu {} user + {} system   memory peak {}   disk {}{}\n", dim,
+                      Millis(usage.wall), Millis(usage.user_cpu), Millis(usage.system_cpu),
+                      FormatSize(std::max(usage.memory_peak_bytes, usage.max_rss_bytes)),
+                      FormatSize(report.stats.disk_used_bytes), off);
+  text += fmt::format(
+      "{}  sandbox: created in {}, destroyed in {}; {} profile, {} {}{}\n", dim,
+      Millis(report.timing.create), Millis(report.timing.destroy),
+      [&] {
+        for (const auto& fact : report.sandbox.isolation)
+          if (fact.name == "profile") return fact.value;
+        return std::string("default");
+      }(),
+      report.sandbox.provider, report.sandbox.level, off);
   for (const auto& limit : report.sandbox.limits)
-    if (!limit.enforced) text += fmt::format("{}  not enforced: {} ({}){}\n", dim, limit.name, limit.reason, off);
+    if (!limit.enforced)
+      text += fmt::format("{}  not enforced: {} ({}){}\n", dim, limit.name, limit.reason, off);
   return text;
 }
 

@@ -12,23 +12,33 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Positional kCommand[] = {{.name = "command", .arity = Arity::kRest, .help = "the command to run, and its arguments"}};
-constexpr Positional kShell[] = {{.name = "shell", .kind = ValueKind::kEnum, .choices = "bash|zsh|fish", .help = "the shell to complete in"}};
+constexpr Positional kCommand[] = {
+    {.name = "command", .arity = Arity::kRest, .help = "the command to run, and its arguments"}};
+constexpr Positional kShell[] = {{.name = "shell",
+                                  .kind = ValueKind::kEnum,
+                                  .choices = "bash|zsh|fish",
+                                  .help = "the shell to complete in"}};
 
 constexpr Example kExecExamples[] = {
     {"caisson exec -- python3 -c 'print(6*7)'", "run Python in a fresh sandbox"},
-    {"caisson exec --profile strict --timeout 5s -- ./untrusted", "no capability, read-only root, five seconds"},
-    {"caisson exec --mount ./src:/workspace/src:ro -- make -C /workspace/src", "show it a directory of yours"},
-    {"caisson exec --memory 64M --pids 16 --stats -- bash", "a shell with tight limits, and what it used"},
+    {"caisson exec --profile strict --timeout 5s -- ./untrusted",
+     "no capability, read-only root, five seconds"},
+    {"caisson exec --mount ./src:/workspace/src:ro -- make -C /workspace/src",
+     "show it a directory of yours"},
+    {"caisson exec --memory 64M --pids 16 --stats -- bash",
+     "a shell with tight limits, and what it used"},
 };
-constexpr Example kCompletionExamples[] = {{"source <(caisson completion bash)", "complete in this shell"}};
+constexpr Example kCompletionExamples[] = {
+    {"source <(caisson completion bash)", "complete in this shell"}};
 
-// A descriptor of ours must never become one of the three streams, or a command's output would go into it.
-// A closed stdin reads as empty, a closed stdout fails to be written, a closed stderr swallows.
+// A descriptor of ours must never become one of the three streams, or a command's output would go
+// into it. A closed stdin reads as empty, a closed stdout fails to be written, a closed stderr
+// swallows.
 void FillClosedStreams() {
   constexpr int kModes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
   for (int stream = 0; stream < 3; ++stream)
-    if (fcntl(stream, F_GETFD) < 0) (void)!open("/dev/null", kModes[stream]);  // the lowest free number
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)!open("/dev/null", kModes[stream]);  // the lowest free number
 }
 
 }  // namespace
@@ -37,23 +47,36 @@ const Program& TheProgram() {
   static const Verb kVerbs[] = {
       {.name = "exec",
        .summary = "run a command in a fresh sandbox, then destroy it",
-       .details = "Exits with the command's own code; 128 + N when signal N ended it, 124 on timeout, 125 when Caisson itself "
+       .details = "Exits with the command's own code; 128 + N when signal N ended it, 124 on "
+                  "timeout, 125 when Caisson itself "
                   "failed, 126 when the command cannot be executed, 127 when it was not found.",
        .options = ExecOptions(),
        .positionals = kCommand,
        .examples = kExecExamples,
        .run = RunExec},
-      {.name = "doctor", .summary = "look at this host: what works, what is weaker, how to fix it", .options = DoctorOptions(), .run = RunDoctor},
-      {.name = "sweep", .summary = "remove what killed launchers left behind", .options = SweepOptions(), .run = RunSweep},
-      {.name = "completion", .summary = "print a completion script for a shell", .positionals = kShell, .examples = kCompletionExamples, .run = RunCompletion},
+      {.name = "doctor",
+       .summary = "look at this host: what works, what is weaker, how to fix it",
+       .options = DoctorOptions(),
+       .run = RunDoctor},
+      {.name = "sweep",
+       .summary = "remove what killed launchers left behind",
+       .options = SweepOptions(),
+       .run = RunSweep},
+      {.name = "completion",
+       .summary = "print a completion script for a shell",
+       .positionals = kShell,
+       .examples = kCompletionExamples,
+       .run = RunCompletion},
       {.name = "version", .summary = "print the version", .run = RunVersion},
   };
-  static const Program kProgram = {.name = "caisson",
-                                   .version = CAISSON_VERSION,
-                                   .summary = "sandboxes for AI agents, in milliseconds, on a plain Linux box",
-                                   .verbs = kVerbs,
-                                   .footer = "CAISSON_HOME names the directory for state; by default /var/lib/caisson for root and "
-                                             "~/.local/share/caisson for others."};
+  static const Program kProgram = {
+      .name = "caisson",
+      .version = CAISSON_VERSION,
+      .summary = "sandboxes for AI agents, in milliseconds, on a plain Linux box",
+      .verbs = kVerbs,
+      .footer =
+          "CAISSON_HOME names the directory for state; by default /var/lib/caisson for root and "
+          "~/.local/share/caisson for others."};
   return kProgram;
 }
 
@@ -63,5 +86,6 @@ int main(int argc, char** argv) {
   caisson::cli::FillClosedStreams();
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  return caisson::cli::Dispatch(caisson::cli::TheProgram(), arguments, caisson::Surroundings::OfThisProcess());
+  return caisson::cli::Dispatch(caisson::cli::TheProgram(), arguments,
+                                caisson::Surroundings::OfThisProcess());
 }

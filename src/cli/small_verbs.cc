@@ -18,7 +18,8 @@ Result<int> RunCompletion(const Parsed& parsed) {
 }
 
 std::span<const Option> SweepOptions() {
-  static constexpr Option kOptions[] = {{.name = "json", .kind = ValueKind::kFlag, .help = "print one JSON object"}};
+  static constexpr Option kOptions[] = {
+      {.name = "json", .kind = ValueKind::kFlag, .help = "print one JSON object"}};
   return kOptions;
 }
 
@@ -26,7 +27,8 @@ Result<int> RunSweep(const Parsed& parsed) {
   CAISSON_ASSIGN(const auto result, native::Sweep(native::LauncherPaths::FromEnvironment()));
   std::string text;
   if (parsed.Flag("json")) {
-    boost::json::object answer{{"swept", boost::json::value_from(result.swept)}, {"problems", boost::json::value_from(result.problems)}};
+    boost::json::object answer{{"swept", boost::json::value_from(result.swept)},
+                               {"problems", boost::json::value_from(result.problems)}};
     text = boost::json::serialize(answer) + "\n";
   } else {
     for (const auto& id : result.swept) text += "swept what launcher " + id + " left\n";

@@ -18,7 +18,8 @@ constexpr size_t kIdleIds = 256;
 // mounts and cannot use descriptors that refer to the original.
 Result<sys::UniqueFd> Reopen(int fd) {
   char path[4096];
-  const ssize_t size = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path - 1);
+  const ssize_t size =
+      readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path - 1);
   if (size < 0) return Error::FromErrno("find the path of a directory");
   path[size] = '\0';
   sys::UniqueFd again(open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW));
@@ -26,7 +27,8 @@ Result<sys::UniqueFd> Reopen(int fd) {
   return again;
 }
 
-// A detached, id-mapped, read-only mount of a layer. Without id mapping where the file system cannot.
+// A detached, id-mapped, read-only mount of a layer. Without id mapping where the file system
+// cannot.
 struct LowerMount {
   sys::UniqueFd mount;
   bool id_mapped;
@@ -36,7 +38,8 @@ Result<LowerMount> MakeLower(int layer, const std::string& inside, int user_ns) 
   if (raw < 0) return Error::FromErrno("copy the mount of the root's layer for " + inside, -raw);
   sys::UniqueFd mount(raw);
   constexpr uint64_t kAttributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-  if (user_ns >= 0 && sys::SetMountAttributes(raw, kAttributes, 0, user_ns) == 0) return LowerMount{std::move(mount), true};
+  if (user_ns >= 0 && sys::SetMountAttributes(raw, kAttributes, 0, user_ns) == 0)
+    return LowerMount{std::move(mount), true};
   if (const int error = sys::SetMountAttributes(raw, kAttributes, 0, -1); error < 0)
     return Error::FromErrno("protect the root's layer for " + inside, -error);
   return LowerMount{std::move(mount), false};
@@ -46,10 +49,13 @@ Result<LowerMount> MakeLower(int layer, const std::string& inside, int user_ns) 
 
 Status BerthPool::Register(Root root) {
   if (root.inside.empty() || root.inside[0] != "/" || root.inside.size() != root.layers.size())
-    return Error(ErrorCode::kInvalidArgument, "a root needs a layer for \"/\" first and one descriptor per path");
+    return Error(ErrorCode::kInvalidArgument,
+                 "a root needs a layer for \"/\" first and one descriptor per path");
   for (const auto& path : root.inside)
-    if (path.empty() || path[0] != '/' || path.find("/../") != std::string::npos || path.find('\0') != std::string::npos)
-      return Error(ErrorCode::kInvalidArgument, "a root's layer must be at an absolute path, not \"" + path + "\"");
+    if (path.empty() || path[0] != '/' || path.find("/../") != std::string::npos ||
+        path.find('\0') != std::string::npos)
+      return Error(ErrorCode::kInvalidArgument,
+                   "a root's layer must be at an absolute path, not \"" + path + "\"");
   if (host_.rootless)
     for (auto& layer : root.layers) {
       CAISSON_ASSIGN(layer, Reopen(layer.get()));
@@ -71,7 +77,8 @@ Result<IdRange> BerthPool::TakeIds() {
     idle_ids_.pop_back();
     return ids;
   }
-  const auto nesting = Ablated(Layer::kNamespaceCeilings) ? sys::Nesting::kAllowed : sys::Nesting::kForbidden;
+  const auto nesting =
+      Ablated(Layer::kNamespaceCeilings) ? sys::Nesting::kAllowed : sys::Nesting::kForbidden;
   if (host_.slots == nullptr) {
     const sys::IdMap map{0, host_.ids.first_id, host_.ids.count};
     CAISSON_ASSIGN(auto user_ns, sys::MakeUserNamespace({map, map}, nesting));
@@ -89,9 +96,11 @@ Result<IdRange> BerthPool::TakeIds() {
 
 Result<Berth> BerthPool::Make(const BerthRequest& request) {
   const Root* root = Find(request.root_key);
-  if (root == nullptr) return Error(ErrorCode::kNotFound, "no root \"" + request.root_key + "\" is registered");
+  if (root == nullptr)
+    return Error(ErrorCode::kNotFound, "no root \"" + request.root_key + "\" is registered");
   CAISSON_ASSIGN(auto ids, TakeIds());
-  const DiskRequest disk_request{request.disk_bytes, request.disk_inodes, ids.first_id(), ids.first_id()};
+  const DiskRequest disk_request{request.disk_bytes, request.disk_inodes, ids.first_id(),
+                                 ids.first_id()};
   auto disk = Disk::Create(request.disk_backend, disk_request, host_.state_dir);
   if (!disk) return std::move(disk).error();
   CrashPoint("disk made");
@@ -99,7 +108,10 @@ Result<Berth> BerthPool::Make(const BerthRequest& request) {
                           host_.rootless ? DeviceNodes::kLeaveForBinding : DeviceNodes::kMake));
   Berth berth{request, std::move(ids), *std::move(disk), {}, true};
   for (size_t i = 0; i < root->layers.size(); ++i) {
-    CAISSON_ASSIGN(auto lower, MakeLower(root->layers[i].get(), root->inside[i], host_.rootless || !host_.overlay_takes_id_maps ? -1 : berth.ids.user_ns()));
+    CAISSON_ASSIGN(
+        auto lower,
+        MakeLower(root->layers[i].get(), root->inside[i],
+                  host_.rootless || !host_.overlay_takes_id_maps ? -1 : berth.ids.user_ns()));
     berth.id_mapped = berth.id_mapped && lower.id_mapped;
     berth.lowers.push_back(std::move(lower.mount));
   }
@@ -132,7 +144,8 @@ void BerthPool::Return(IdRange ids) {
 
 bool BerthPool::Refill() {
   if (failed_ || last_.root_key.empty() || last_.disk_backend != DiskBackend::kTmpfs) return false;
-  if (!ready_.empty() && (ready_[0].request.root_key != last_.root_key || ready_[0].request.uid != last_.uid)) {
+  if (!ready_.empty() &&
+      (ready_[0].request.root_key != last_.root_key || ready_[0].request.uid != last_.uid)) {
     ready_.clear();  // demand has moved to another root
     return true;
   }

@@ -1,9 +1,10 @@
 // Berths: the parts of a sandbox that can be made before anybody asks for it.
 //
-// A berth is an id range with its user namespace, a furnished disk owned by it, and the lower layers of
-// one root mapped to it. Making one costs several hundred microseconds, so the launcher keeps a few ready for
-// the root that was asked for last and refills when it has nothing else to do. User namespaces and
-// id ranges are used again after a sandbox's end, when nothing of it is left; disks and mounts never.
+// A berth is an id range with its user namespace, a furnished disk owned by it, and the lower
+// layers of one root mapped to it. Making one costs several hundred microseconds, so the launcher
+// keeps a few ready for the root that was asked for last and refills when it has nothing else to
+// do. User namespaces and id ranges are used again after a sandbox's end, when nothing of it is
+// left; disks and mounts never.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,9 @@ class IdRange {
   IdRange(SlotTable* slots, uint32_t slot, uint32_t first_id, sys::UniqueFd user_ns)
       : slots_(slots), slot_(slot), first_id_(first_id), user_ns_(std::move(user_ns)) {}
   IdRange(IdRange&& other) noexcept
-      : slots_(std::exchange(other.slots_, nullptr)), slot_(other.slot_), first_id_(other.first_id_),
+      : slots_(std::exchange(other.slots_, nullptr)),
+        slot_(other.slot_),
+        first_id_(other.first_id_),
         user_ns_(std::move(other.user_ns_)) {}
   IdRange& operator=(IdRange&& other) noexcept {
     std::swap(slots_, other.slots_);
@@ -78,7 +81,8 @@ class BerthPool {
   Status Register(Root root);
   const Root* Find(const std::string& key) const;
 
-  // A berth as asked for: a ready one (its disk resized where that is all that differs), or a new one.
+  // A berth as asked for: a ready one (its disk resized where that is all that differs), or a new
+  // one.
   Result<Berth> Take(const BerthRequest& request);
   // Takes the id range of an ended sandbox for the next.
   void Return(IdRange ids);

@@ -36,7 +36,8 @@ Result<uint32_t> ParseUid(const std::string& user) {
     if (uid < kIdsPerSlot) uid = uid * 10 + static_cast<uint32_t>(c - '0');
   }
   if (uid > 65534)
-    return Error(ErrorCode::kInvalidArgument, "\"" + user + "\" is not a user that a sandbox can be created for")
+    return Error(ErrorCode::kInvalidArgument,
+                 "\"" + user + "\" is not a user that a sandbox can be created for")
         .WithRemedy("give a uid from 0 to 65534, `root` or `user`");
   return uid;
 }
@@ -45,68 +46,88 @@ Status CheckSpec(const Host& host, const w::Create& spec, size_t sources) {
   if (spec.id.size() < 8) return Error(ErrorCode::kInvalidArgument, "the sandbox id is too short");
   for (const char c : spec.id)
     if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')))
-      return Error(ErrorCode::kInvalidArgument, "a sandbox id has only lower-case letters and digits");
-  if (spec.mounts.size() != sources) return Error(ErrorCode::kProtocol, "a create needs one descriptor per mount");
+      return Error(ErrorCode::kInvalidArgument,
+                   "a sandbox id has only lower-case letters and digits");
+  if (spec.mounts.size() != sources)
+    return Error(ErrorCode::kProtocol, "a create needs one descriptor per mount");
   for (const auto& mount : spec.mounts)
-    if (mount.target.empty() || mount.target[0] != '/' || mount.target.find('\0') != std::string::npos ||
+    if (mount.target.empty() || mount.target[0] != '/' ||
+        mount.target.find('\0') != std::string::npos ||
         mount.target.find("/..") != std::string::npos || mount.target == "/")
-      return Error(ErrorCode::kInvalidArgument, "\"" + mount.target + "\" is not a path inside that something can be mounted on")
+      return Error(ErrorCode::kInvalidArgument,
+                   "\"" + mount.target + "\" is not a path inside that something can be mounted on")
           .WithRemedy("give an absolute path without `..`, not `/` itself");
-  if (host.ids.kind == IdPlan::Kind::kSingle && spec.user != "" && spec.user != "root" && spec.user != "0")
-    return Error(ErrorCode::kUnsupported, "this user has one id only, so a sandbox has no other user than root")
-        .WithRemedy("add the user to /etc/subuid and /etc/subgid with 65536 ids and install uidmap");
+  if (host.ids.kind == IdPlan::Kind::kSingle && spec.user != "" && spec.user != "root" &&
+      spec.user != "0")
+    return Error(ErrorCode::kUnsupported,
+                 "this user has one id only, so a sandbox has no other user than root")
+        .WithRemedy(
+            "add the user to /etc/subuid and /etc/subgid with 65536 ids and install uidmap");
   return {};
 }
 
-// A detached mount of `source` for the sandbox. A read-only one shows the host's ids shifted like the
-// root's; a writable one maps the owner of the source to the sandbox's default user, so that what the sandbox
-// writes belongs to that owner. Where the owner is root nothing is mapped: files that the sandbox makes there
-// belong to its own id range, never to root, and only what everybody may write can be written.
-Result<sys::UniqueFd> PrepareMount(const Host& host, const Berth& berth, uint32_t uid, const w::Mount& mount, int source) {
-  struct stat info {};
-  if (fstat(source, &info) != 0) return Error::FromErrno("look at the source of the mount at " + mount.target);
+// A detached mount of `source` for the sandbox. A read-only one shows the host's ids shifted like
+// the root's; a writable one maps the owner of the source to the sandbox's default user, so that
+// what the sandbox writes belongs to that owner. Where the owner is root nothing is mapped: files
+// that the sandbox makes there belong to its own id range, never to root, and only what everybody
+// may write can be written.
+Result<sys::UniqueFd> PrepareMount(const Host& host, const Berth& berth, uint32_t uid,
+                                   const w::Mount& mount, int source) {
+  struct stat info{};
+  if (fstat(source, &info) != 0)
+    return Error::FromErrno("look at the source of the mount at " + mount.target);
   const bool writable = mount.mode == w::MountMode::kReadWrite;
   const bool roots = info.st_uid == 0 && !host.rootless;
   if (writable && roots && (info.st_mode & S_IWOTH) == 0)
-    return Error(ErrorCode::kPermissionDenied, "the source of the writable mount at " + mount.target +
-                                                   " belongs to root; a sandbox must not write files of root's")
+    return Error(ErrorCode::kPermissionDenied,
+                 "the source of the writable mount at " + mount.target +
+                     " belongs to root; a sandbox must not write files of root's")
         .WithRemedy("give the source to another user (chown), or mount it read-only (:ro)");
   const int raw = sys::CloneTree(source, "");
   if (raw < 0) return Error::FromErrno("copy the mount for " + mount.target, -raw);
   sys::UniqueFd copy(raw);
-  const uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (writable ? 0 : MOUNT_ATTR_RDONLY);
+  const uint64_t attributes =
+      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (writable ? 0 : MOUNT_ATTR_RDONLY);
   int error = -EINVAL;
   if (!host.rootless && !(writable && roots)) {
     sys::UniqueFd map;
     if (writable) {
       const uint32_t inside = berth.ids.first_id() + uid;
-      CAISSON_ASSIGN(map, sys::MakeUserNamespace({{info.st_uid, inside, 1}, {info.st_gid, inside, 1}}, sys::Nesting::kForbidden));
+      CAISSON_ASSIGN(map,
+                     sys::MakeUserNamespace({{info.st_uid, inside, 1}, {info.st_gid, inside, 1}},
+                                            sys::Nesting::kForbidden));
     }
     error = sys::SetMountAttributes(raw, attributes, 0, writable ? map.get() : berth.ids.user_ns());
     if (error < 0 && writable)
       return Error::FromErrno("map the owner of the mount at " + mount.target, -error)
           .WithCode(ErrorCode::kUnsupported)
-          .WithRemedy("its file system has no id-mapped mounts; mount it read-only, or copy the files in and out");
+          .WithRemedy(
+              "its file system has no id-mapped mounts; mount it read-only, or copy the files in "
+              "and out");
   }
   if (error < 0) error = sys::SetMountAttributes(raw, attributes, 0, -1);
   if (error < 0) return Error::FromErrno("protect the mount at " + mount.target, -error);
   return copy;
 }
 
-Status PrepareMounts(const Host& host, Box& box, uint32_t uid, std::vector<sys::UniqueFd>& sources) {
+Status PrepareMounts(const Host& host, Box& box, uint32_t uid,
+                     std::vector<sys::UniqueFd>& sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
     const auto& mount = box.birth->spec.mounts[i];
     if (host.rootless) {
       char path[4096];
-      const ssize_t size = readlink(("/proc/self/fd/" + std::to_string(sources[i].get())).c_str(), path, sizeof path - 1);
+      const ssize_t size = readlink(("/proc/self/fd/" + std::to_string(sources[i].get())).c_str(),
+                                    path, sizeof path - 1);
       if (size < 0) return Error::FromErrno("find the source of the mount at " + mount.target);
       path[size] = '\0';
       sources[i].Reset(open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW));
     }
     CAISSON_ASSIGN(auto prepared, PrepareMount(host, *box.berth, uid, mount, sources[i].get()));
-    struct stat info {};
-    if (fstat(sources[i].get(), &info) != 0) return Error::FromErrno("look at the source of " + mount.target);
-    box.birth->plan.mounts[i] = {prepared.get(), mount.target.c_str(), S_ISDIR(info.st_mode) ? 1 : 0};
+    struct stat info{};
+    if (fstat(sources[i].get(), &info) != 0)
+      return Error::FromErrno("look at the source of " + mount.target);
+    box.birth->plan.mounts[i] = {prepared.get(), mount.target.c_str(),
+                                 S_ISDIR(info.st_mode) ? 1 : 0};
     box.birth->mounts.push_back(std::move(prepared));
   }
   box.birth->plan.mount_count = sources.size();
@@ -138,9 +159,13 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   plan.rootless = host.rootless ? 1 : 0;
   plan.uid = strict ? uid : 0;
   plan.first_id = box.berth->ids.first_id();
-  plan.capabilities = strict ? 0 : Ablated(Layer::kCapabilities) ? kAllCaps : sys::kPackageManagerCaps;
-  // With one id there is nobody to become, and setgroups(2) is denied in an ordinary user's namespace.
-  if (host.ids.kind == IdPlan::Kind::kSingle) plan.capabilities &= ~(sys::CapBit(CAP_SETUID) | sys::CapBit(CAP_SETGID));
+  plan.capabilities = strict                          ? 0
+                      : Ablated(Layer::kCapabilities) ? kAllCaps
+                                                      : sys::kPackageManagerCaps;
+  // With one id there is nobody to become, and setgroups(2) is denied in an ordinary user's
+  // namespace.
+  if (host.ids.kind == IdPlan::Kind::kSingle)
+    plan.capabilities &= ~(sys::CapBit(CAP_SETUID) | sys::CapBit(CAP_SETGID));
   plan.seccomp = strict ? &host.seccomp_strict.program() : &host.seccomp_default.program();
   plan.landlock_abi = host.landlock_abi;
   char text[20];
@@ -153,8 +178,10 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
 Status LimitBandwidth(const Host& host, Box& box) {
   const uint64_t percent = box.birth->spec.limits.memory_bandwidth_percent;
   if (percent == w::kNoLimit) return {};
-  CAISSON_ASSIGN(auto group, sys::ResctrlGroup::Create({}, host.instance->id(), box.id, static_cast<uint32_t>(percent)));
-  box.birth->created.limits.push_back({"memory_bandwidth", 1, group.percent(), std::string(sys::ResctrlGroup::kBy), ""});
+  CAISSON_ASSIGN(auto group, sys::ResctrlGroup::Create({}, host.instance->id(), box.id,
+                                                       static_cast<uint32_t>(percent)));
+  box.birth->created.limits.push_back(
+      {"memory_bandwidth", 1, group.percent(), std::string(sys::ResctrlGroup::kBy), ""});
   box.bandwidth = std::move(group);
   return {};
 }
@@ -174,12 +201,15 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   box.birth->plan.control = pair.second.get();
   box.birth->plan.net_ns = net.get();
   CAISSON_TRY(host.dock->Enter());
-  const sys::CloneResult clone = sys::Clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS,
-                                            box.cgroup ? box.cgroup->dir_fd() : -1);
+  const sys::CloneResult clone =
+      sys::Clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS,
+                 box.cgroup ? box.cgroup->dir_fd() : -1);
   const int clone_errno = errno;
   if (clone.pid == 0) EnterJail(box.birth->plan);
   CAISSON_TRY(host.dock->Leave());
-  if (clone.pid < 0) return Error::FromErrno("clone the sandbox's init", clone_errno).WithCode(ErrorCode::kResourceExhausted);
+  if (clone.pid < 0)
+    return Error::FromErrno("clone the sandbox's init", clone_errno)
+        .WithCode(ErrorCode::kResourceExhausted);
   box.init = sys::Child(clone.pid, sys::UniqueFd(clone.pidfd));
   CrashPoint("init cloned");
   return net;
@@ -187,11 +217,14 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
 
 }  // namespace
 
-Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create spec, std::vector<sys::UniqueFd> sources) {
+Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create spec,
+                                      std::vector<sys::UniqueFd> sources) {
   CAISSON_TRY(CheckSpec(host, spec, sources.size()));
-  CAISSON_ASSIGN(const uint32_t uid, spec.profile == w::Profile::kStrict ? ParseUid(spec.user) : Result<uint32_t>(0u));
+  CAISSON_ASSIGN(const uint32_t uid,
+                 spec.profile == w::Profile::kStrict ? ParseUid(spec.user) : Result<uint32_t>(0u));
   const Root* root = pools.berths.Find(spec.root_key);
-  if (root == nullptr) return Error(ErrorCode::kNotFound, "no root \"" + spec.root_key + "\" is registered");
+  if (root == nullptr)
+    return Error(ErrorCode::kNotFound, "no root \"" + spec.root_key + "\" is registered");
   CAISSON_ASSIGN(auto limits, PlanLimits(host, spec.limits));
   CAISSON_ASSIGN(const auto backend, ChooseDisk(host, spec.disk_backend, spec.limits));
 
@@ -201,7 +234,9 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   box->deadline_ns = box->birth->began_ns + kStartDeadlineNs;
   box->id = spec.id;
   box->birth->spec = std::move(spec);
-  CAISSON_ASSIGN(auto berth, pools.berths.Take({box->birth->spec.root_key, uid, backend, box->birth->spec.limits.disk_bytes, box->birth->spec.limits.disk_inodes}));
+  CAISSON_ASSIGN(auto berth, pools.berths.Take({box->birth->spec.root_key, uid, backend,
+                                                box->birth->spec.limits.disk_bytes,
+                                                box->birth->spec.limits.disk_inodes}));
   box->berth = std::move(berth);
   if (!Ablated(Layer::kCgroup)) {
     CAISSON_ASSIGN(auto limited, pools.cgroups.Take(limits.cgroup));
@@ -216,10 +251,13 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   FillPlan(host, *box, *root, uid);
   CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
   // The child builds its root while we attach it; it waits for the byte before it goes on.
-  if (box->cgroup) CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid()) : box->cgroup->Attach(box->init.pid()));
+  if (box->cgroup)
+    CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid())
+                                           : box->cgroup->Attach(box->init.pid()));
   if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
   CrashPoint("cgroup attached");
-  if (write(box->birth->go.get(), "g", 1) != 1) return Error::FromErrno("release the sandbox's init");
+  if (write(box->birth->go.get(), "g", 1) != 1)
+    return Error::FromErrno("release the sandbox's init");
   box->birth->go.Reset();
   CAISSON_TRY(sys::SetNonBlocking(box->control.get()));
   return box;
@@ -228,17 +266,23 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
 Status ConfirmBox(const Host& host, Box& box) {
   auto& created = box.birth->created;
   if (!Ablated(Layer::kVerify)) {
-    CAISSON_ASSIGN(auto verified, VerifyJail(box.init.pid(), box.birth->plan, host.namespaces, box.cgroup && host.cgroups->tracks_processes() ? box.cgroup->name() : "", host.ids.count));
+    CAISSON_ASSIGN(
+        auto verified,
+        VerifyJail(box.init.pid(), box.birth->plan, host.namespaces,
+                   box.cgroup && host.cgroups->tracks_processes() ? box.cgroup->name() : "",
+                   host.ids.count));
     created.isolation = std::move(verified.facts);
   }
   const bool strict = box.birth->spec.profile == w::Profile::kStrict;
   const auto& filter = strict ? host.seccomp_strict : host.seccomp_default;
-  created.isolation.push_back({"seccomp", "filter " + filter.digest() + ", " + std::to_string(filter.allowed_count()) + " calls"});
+  created.isolation.push_back({"seccomp", "filter " + filter.digest() + ", " +
+                                              std::to_string(filter.allowed_count()) + " calls"});
   created.isolation.push_back({"landlock_abi", std::to_string(host.landlock_abi)});
   created.isolation.push_back({"profile", strict ? "strict" : "default"});
   created.isolation.push_back({"mode", host.rootless ? "rootless" : "root"});
   created.isolation.push_back({"id_mapped_root", box.berth->id_mapped ? "yes" : "no"});
-  created.isolation.push_back({"disk_backend", std::string(NameOf(box.berth->request.disk_backend))});
+  created.isolation.push_back(
+      {"disk_backend", std::string(NameOf(box.berth->request.disk_backend))});
   auto disk = box.berth->disk->Stats();
   if (!disk) return std::move(disk).error();
   created.limits.push_back(DiskFact("disk", disk->bytes_limit, box.berth->request.disk_backend));

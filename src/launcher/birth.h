@@ -19,8 +19,9 @@ struct Pools {
   NetPool& nets;
 };
 
-// Takes what the sandbox needs from the pools, clones its init and attaches it. The box comes back in state
-// kStarting; `sources` are the descriptors of spec.mounts. On failure everything is given back.
+// Takes what the sandbox needs from the pools, clones its init and attaches it. The box comes back
+// in state kStarting; `sources` are the descriptors of spec.mounts. On failure everything is given
+// back.
 Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, wire::launcher::Create spec,
                                       std::vector<sys::UniqueFd> sources);
 

@@ -1,4 +1,5 @@
-// Box: everything that one sandbox owns on the host. Destroying it frees all of it, in reverse order.
+// Box: everything that one sandbox owns on the host. Destroying it frees all of it, in reverse
+// order.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@
 namespace caisson::launcher {
 
 enum class BoxState : uint8_t {
-  kStarting,     // cloned; waiting for init's Ready or a StageFailure
+  kStarting,  // cloned; waiting for init's Ready or a StageFailure
   kRunning,
-  kDying,        // killed; waiting for the last process to be gone
+  kDying,  // killed; waiting for the last process to be gone
 };
 
 // What is needed only until the sandbox runs. Its plan points into the rest of it.
@@ -43,15 +44,16 @@ struct Box {
   bool frozen = false;
   bool quarantined = false;  // did not die by its deadline
 
-  // Destroyed last to first: the process is gone before its cgroup, the cgroup before the disk and ids.
+  // Destroyed last to first: the process is gone before its cgroup, the cgroup before the disk and
+  // ids.
   std::optional<Berth> berth;
   std::optional<sys::Cgroup> cgroup;
   std::optional<sys::ResctrlGroup> bandwidth;
-  sys::UniqueFd control;  // the owner's end; kept so that a later owner can have it
+  sys::UniqueFd control;         // the owner's end; kept so that a later owner can have it
   std::unique_ptr<Birth> birth;  // null once it runs
   sys::Child init;
 
-  std::string created;  // the packet of Created: kept small, a thousand boxes may be idle
+  std::string created;       // the packet of Created: kept small, a thousand boxes may be idle
   uint64_t deadline_ns = 0;  // of kStarting and kDying
 
   // Who waits for what.

@@ -10,8 +10,9 @@ namespace {
 constexpr size_t kKeep = 128;  // clean groups kept beyond what is kept ready
 
 bool Same(const sys::CgroupLimits& a, const sys::CgroupLimits& b) {
-  return a.memory_bytes == b.memory_bytes && a.swap_bytes == b.swap_bytes && a.cpu_millis == b.cpu_millis &&
-         a.cpu_weight == b.cpu_weight && a.pids == b.pids && a.io == b.io && a.io_device == b.io_device;
+  return a.memory_bytes == b.memory_bytes && a.swap_bytes == b.swap_bytes &&
+         a.cpu_millis == b.cpu_millis && a.cpu_weight == b.cpu_weight && a.pids == b.pids &&
+         a.io == b.io && a.io_device == b.io_device;
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ bool CgroupPool::Work() {
   }
   if (failed_ || ready_.size() >= target_) return false;
   auto made = Make();
-  auto reports = made ? made->ApplyLimits(last_) : Result<std::vector<sys::LimitReport>>(made.error());
+  auto reports =
+      made ? made->ApplyLimits(last_) : Result<std::vector<sys::LimitReport>>(made.error());
   if (!reports) {
     failed_ = true;  // the next Take says why
     return false;

@@ -21,25 +21,30 @@ class Furnisher {
   }
   // All the directories on the way to `inside`, below `top`.
   void Way(const std::string& top, const std::string& inside) {
-    for (size_t slash = inside.find('/', 1); slash != std::string::npos; slash = inside.find('/', slash + 1))
+    for (size_t slash = inside.find('/', 1); slash != std::string::npos;
+         slash = inside.find('/', slash + 1))
       Directory(top + inside.substr(0, slash), 0755, 0);
     if (inside.size() > 1) Directory(top + inside, 0755, 0);
   }
   void Own(const std::string& path, uint32_t owner) {
     if (error_ != 0) return;
-    if (fchownat(disk_, path.c_str(), first_id_ + owner, first_id_ + owner, AT_SYMLINK_NOFOLLOW) != 0) Fail();
+    if (fchownat(disk_, path.c_str(), first_id_ + owner, first_id_ + owner, AT_SYMLINK_NOFOLLOW) !=
+        0)
+      Fail();
   }
   void Link(const char* target, const char* path) {
     if (error_ == 0 && symlinkat(target, disk_, path) != 0) Fail();
   }
   void Node(const std::string& path, unsigned major_number, unsigned minor_number) {
     if (error_ != 0) return;
-    if (mknodat(disk_, path.c_str(), S_IFCHR | 0666, makedev(major_number, minor_number)) != 0) return Fail();
+    if (mknodat(disk_, path.c_str(), S_IFCHR | 0666, makedev(major_number, minor_number)) != 0)
+      return Fail();
     if (fchmodat(disk_, path.c_str(), 0666, 0) != 0) Fail();
   }
   void File(const std::string& path, mode_t mode) {
     if (error_ != 0) return;
-    const int fd = openat(disk_, path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, mode);
+    const int fd =
+        openat(disk_, path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return Fail();
     close(fd);
   }
@@ -57,7 +62,8 @@ class Furnisher {
 
 }  // namespace
 
-Status FurnishDisk(int disk, const std::vector<std::string>& overlay_paths, DiskOwner owner, DeviceNodes nodes) {
+Status FurnishDisk(int disk, const std::vector<std::string>& overlay_paths, DiskOwner owner,
+                   DeviceNodes nodes) {
   Furnisher f(disk, owner.first_id);
   for (size_t i = 0; i < overlay_paths.size(); ++i) {
     f.Directory("u" + std::to_string(i), 0755, 0);
@@ -78,11 +84,14 @@ Status FurnishDisk(int disk, const std::vector<std::string>& overlay_paths, Disk
   f.File("mf", 0444);
 
   f.Directory("dev", 0755, 0);
-  for (const char* directory : {"dev/pts", "dev/shm", "dev/mqueue"}) f.Directory(directory, 0755, 0);
+  for (const char* directory : {"dev/pts", "dev/shm", "dev/mqueue"})
+    f.Directory(directory, 0755, 0);
   for (const auto& node : kDeviceNodes) {
     const std::string path = std::string("dev/") + node.name;
-    if (nodes == DeviceNodes::kMake) f.Node(path, node.major, node.minor);
-    else f.File(path, 0666);
+    if (nodes == DeviceNodes::kMake)
+      f.Node(path, node.major, node.minor);
+    else
+      f.File(path, 0666);
   }
   f.Link("pts/ptmx", "dev/ptmx");
   f.Link("/proc/self/fd", "dev/fd");

@@ -207,7 +207,7 @@ TEST_P(DiskTest, AttachesInAnotherMountNamespace) {
         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
       _exit(2);
     if (sys::AttachMount(disk->mount_fd(), AT_FDCWD, target.c_str()) != 0) _exit(3);
-    UniqueFd file(::open((target + "/inside").c_str(), O_CREAT | O_WRONLY, 0600));
+    UniqueFd file(::open((target + "/inside").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     _exit(file && ::write(file.get(), "x", 1) == 1 ? 0 : 4);
   }
   int status = 0;

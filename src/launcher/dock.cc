@@ -18,10 +18,12 @@ Status Furnish(Dock::Proc proc) {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return Error::FromErrno("make the dock's mounts private");
   const sys::FsOption options[] = {{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}};
-  const int raw = sys::NewFs("tmpfs", options, std::size(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  const int raw =
+      sys::NewFs("tmpfs", options, std::size(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (raw < 0) return Error::FromErrno("make the dock's file system", -raw);
   sys::UniqueFd fs(raw);
-  bool made = mkdirat(fs.get(), Dock::kDisk, 0755) == 0 && mkdirat(fs.get(), Dock::kRoot, 0755) == 0;
+  bool made =
+      mkdirat(fs.get(), Dock::kDisk, 0755) == 0 && mkdirat(fs.get(), Dock::kRoot, 0755) == 0;
   for (size_t i = 0; made && i < wire::launcher::kMaxOverlays; ++i)
     made = mkdirat(fs.get(), (Dock::kLowerPrefix + std::to_string(i)).c_str(), 0755) == 0;
   if (!made) return Error::FromErrno("furnish the dock");
@@ -37,7 +39,8 @@ Status Furnish(Dock::Proc proc) {
   if (visible)
     if (const int error = sys::AttachMount(visible.get(), fs.get(), "p"); error < 0)
       return Error::FromErrno("attach /proc in the dock", -error);
-  if (fchdir(fs.get()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0)
+  if (fchdir(fs.get()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
+      umount2(".", MNT_DETACH) != 0)
     return Error::FromErrno("enter the dock's file system");
   return {};
 }
@@ -51,7 +54,8 @@ Result<Dock> Dock::Build(Proc visible) {
   if (unshare(CLONE_NEWNS) != 0) return Error::FromErrno("make the dock's mount namespace");
   auto furnished = Furnish(visible);
   sys::UniqueFd dock(openat(proc.get(), "mnt", O_RDONLY | O_CLOEXEC));
-  if (setns(host.get(), CLONE_NEWNS) != 0) return Error::FromErrno("return to the host's mount namespace");
+  if (setns(host.get(), CLONE_NEWNS) != 0)
+    return Error::FromErrno("return to the host's mount namespace");
   if (!furnished) return std::move(furnished).error();
   if (!dock) return Error::FromErrno("open the dock's mount namespace");
   return Dock(std::move(host), std::move(dock));

@@ -1,8 +1,9 @@
 // The dock: a mount namespace that is nearly empty, in which sandboxes are born.
 //
 // A child cloned with CLONE_NEWNS copies every mount its parent sees; on a busy host that costs
-// milliseconds (a thousand mounts: two). So the launcher steps into the dock for the moment of the clone
-// and back. The dock holds one small tmpfs with the directories on which a child builds its root.
+// milliseconds (a thousand mounts: two). So the launcher steps into the dock for the moment of the
+// clone and back. The dock holds one small tmpfs with the directories on which a child builds its
+// root.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class Dock {
   static constexpr const char* kRoot = "root";
   static constexpr const char* kLowerPrefix = "l";  // l0 … l11
 
-  // An ordinary user may mount a new /proc only where one is visible already (mount_too_revealing in the
-  // kernel), so a rootless dock keeps the host's at `p`.
+  // An ordinary user may mount a new /proc only where one is visible already (mount_too_revealing
+  // in the kernel), so a rootless dock keeps the host's at `p`.
   enum class Proc : uint8_t { kAbsent, kVisible };
 
   // Builds the dock. The calling process is single-threaded and ends up where it was.

@@ -16,12 +16,17 @@ struct NamedLayer {
   Layer layer;
 };
 constexpr NamedLayer kLayers[] = {
-    {"seccomp", Layer::kSeccomp},         {"namespaces_limit", Layer::kNamespaceCeilings},
-    {"landlock", Layer::kLandlock},       {"userns", Layer::kUserNs},
-    {"capabilities", Layer::kCapabilities}, {"masks", Layer::kMasks},
-    {"readonly_dev", Layer::kReadonlyDev}, {"no_new_privs", Layer::kNoNewPrivs},
-    {"cgroup", Layer::kCgroup},           {"dumpable", Layer::kUnreadableInit},
-              {"verify", Layer::kVerify},
+    {"seccomp", Layer::kSeccomp},
+    {"namespaces_limit", Layer::kNamespaceCeilings},
+    {"landlock", Layer::kLandlock},
+    {"userns", Layer::kUserNs},
+    {"capabilities", Layer::kCapabilities},
+    {"masks", Layer::kMasks},
+    {"readonly_dev", Layer::kReadonlyDev},
+    {"no_new_privs", Layer::kNoNewPrivs},
+    {"cgroup", Layer::kCgroup},
+    {"dumpable", Layer::kUnreadableInit},
+    {"verify", Layer::kVerify},
 };
 
 uint32_t ReadAblation() {
@@ -35,7 +40,8 @@ uint32_t ReadAblation() {
 // Counts down from the number in an environment variable.
 class Countdown {
  public:
-  explicit Countdown(const char* variable) : left_(getenv(variable) != nullptr ? atol(getenv(variable)) : 0) {}
+  explicit Countdown(const char* variable)
+      : left_(getenv(variable) != nullptr ? atol(getenv(variable)) : 0) {}
   bool Reached() { return left_ > 0 && --left_ == 0; }
 
  private:

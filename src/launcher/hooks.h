@@ -1,8 +1,8 @@
 // Switches for tests: crash points and ablation. In the shipped launcher they do not exist; the
 // build defines CAISSON_TEST_HOOKS only for caisson-launcher-hooks.
 //
-//   CAISSON_CRASH_AT=n           the launcher kills itself (SIGKILL) at the n-th crash point it passes
-//   CAISSON_KILL_CLIENT_AT=n     the same for the process that started the launcher
+//   CAISSON_CRASH_AT=n           the launcher kills itself (SIGKILL) at the n-th crash point it
+//   passes CAISSON_KILL_CLIENT_AT=n     the same for the process that started the launcher
 //   CAISSON_ABLATE=seccomp,masks leaves out layers of the jail, so that a test can be seen to fail
 #pragma once
 

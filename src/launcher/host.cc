@@ -33,9 +33,12 @@ Result<bool> HasHostPower() {
   // Root of a user namespace holds every capability, but not over the host.
   CAISSON_ASSIGN(const auto map, sys::ReadText(AT_FDCWD, "/proc/self/uid_map"));
   unsigned long inside = 1, outside = 1, count = 0;
-  if (sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) != 3 || inside != 0 || outside != 0 || count != 4294967295) return false;
+  if (sscanf(map.c_str(), "%lu %lu %lu", &inside, &outside, &count) != 3 || inside != 0 ||
+      outside != 0 || count != 4294967295)
+    return false;
   CAISSON_ASSIGN(const auto state, sys::ReadCapabilities(getpid()));
-  for (const int needed : {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_MKNOD, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE})
+  for (const int needed : {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_MKNOD,
+                           CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE})
     if ((state.effective & sys::CapBit(needed)) == 0) return false;
   return true;
 }
@@ -44,12 +47,14 @@ Result<bool> HasHostPower() {
 bool OverlayTakesIdMaps() {
   utsname name{};
   int major_version = 0, minor_version = 0;
-  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &major_version, &minor_version) != 2) return false;
+  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &major_version, &minor_version) != 2)
+    return false;
   return major_version > 5 || (major_version == 5 && minor_version >= 19);
 }
 
 Status MakeDirectory(const std::string& path, mode_t mode) {
-  if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return Error::FromErrno("make the directory " + path);
+  if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return Error::FromErrno("make the directory " + path);
   return {};
 }
 
@@ -73,23 +78,29 @@ Result<Host> PrepareHost(const HostOptions& options) {
   // The instance is known to the host before anything is made that could be left behind.
   CAISSON_ASSIGN(auto instance, Instance::Start(options.run_dir, options.state_dir));
   host.instance = std::make_unique<Instance>(std::move(instance));
-  CAISSON_ASSIGN(host.cgroups, sys::CgroupTree::Open({}, {.instance = host.instance->id(), .companions = {getppid()}}));
+  CAISSON_ASSIGN(host.cgroups, sys::CgroupTree::Open({}, {.instance = host.instance->id(),
+                                                          .companions = {getppid()}}));
   // From here on an ordinary user is root in a user namespace.
   CAISSON_TRY(PrepareIds(host));
   host.state_dir = host.instance->state_directory();
-  CAISSON_ASSIGN(auto dock, Dock::Build(host.rootless ? Dock::Proc::kVisible : Dock::Proc::kAbsent));
+  CAISSON_ASSIGN(auto dock,
+                 Dock::Build(host.rootless ? Dock::Proc::kVisible : Dock::Proc::kAbsent));
   host.dock = std::make_unique<Dock>(std::move(dock));
   host.disks = ProbeDisks(host.state_dir);
   host.landlock_abi = sys::LandlockAbi();
   host.overlay_takes_id_maps = OverlayTakesIdMaps();
   CAISSON_ASSIGN(host.namespaces, OwnNamespaces::Read());
-  CAISSON_ASSIGN(host.init_program,
-                 sys::MakeSealedProgram("caisson-init", {caisson_init_blob_begin, static_cast<size_t>(caisson_init_blob_end -
-                                                                                                  caisson_init_blob_begin)},
-                                        Ablated(Layer::kUnreadableInit) ? sys::Readable::kByAll : sys::Readable::kByNobody));
+  CAISSON_ASSIGN(
+      host.init_program,
+      sys::MakeSealedProgram(
+          "caisson-init",
+          {caisson_init_blob_begin,
+           static_cast<size_t>(caisson_init_blob_end - caisson_init_blob_begin)},
+          Ablated(Layer::kUnreadableInit) ? sys::Readable::kByAll : sys::Readable::kByNobody));
   // The copy in the memory file is the one that is used; ours need not stay in memory.
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t first = (reinterpret_cast<uintptr_t>(caisson_init_blob_begin) + page - 1) & ~(page - 1);
+  const uintptr_t first =
+      (reinterpret_cast<uintptr_t>(caisson_init_blob_begin) + page - 1) & ~(page - 1);
   const uintptr_t last = reinterpret_cast<uintptr_t>(caisson_init_blob_end) & ~(page - 1);
   if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   return host;
@@ -98,21 +109,30 @@ Result<Host> PrepareHost(const HostOptions& options) {
 std::vector<wire::launcher::Fact> Host::Facts() const {
   std::vector<wire::launcher::Fact> facts;
   facts.push_back({"mode", rootless ? "rootless" : "root"});
-  facts.push_back({"ids", ids.kind == IdPlan::Kind::kSlots         ? "65536 of its own for each sandbox"
-                          : ids.kind == IdPlan::Kind::kSubordinate ? "65536 shared by this user's sandboxes"
-                                                                   : "the user's own id only"});
+  facts.push_back({"ids", ids.kind == IdPlan::Kind::kSlots ? "65536 of its own for each sandbox"
+                          : ids.kind == IdPlan::Kind::kSubordinate
+                              ? "65536 shared by this user's sandboxes"
+                              : "the user's own id only"});
   facts.push_back({"cgroup_layout", std::string(NameOf(cgroups->layout()))});
   for (const auto& report : cgroups->controllers())
     facts.push_back({"cgroup_" + std::string(NameOf(report.controller)),
-                     report.works ? report.by : "absent: " + report.reason + (report.remedy.empty() ? "" : "; " + report.remedy)});
+                     report.works ? report.by
+                                  : "absent: " + report.reason +
+                                        (report.remedy.empty() ? "" : "; " + report.remedy)});
   for (const auto& probe : disks)
-    facts.push_back({"disk_" + std::string(NameOf(probe.backend)), (probe.works ? "" : "absent: ") + probe.detail});
+    facts.push_back({"disk_" + std::string(NameOf(probe.backend)),
+                     (probe.works ? "" : "absent: ") + probe.detail});
   const auto bandwidth = sys::ResctrlGroup::Probe({});
-  facts.push_back({"memory_bandwidth", bandwidth ? std::string(sys::ResctrlGroup::kBy) : "absent: " + bandwidth.error().message()});
+  facts.push_back({"memory_bandwidth", bandwidth ? std::string(sys::ResctrlGroup::kBy)
+                                                 : "absent: " + bandwidth.error().message()});
   facts.push_back({"landlock", sys::LandlockSummary(landlock_abi)});
   facts.push_back({"landlock_abi", std::to_string(landlock_abi)});
-  facts.push_back({"seccomp_default", seccomp_default.digest() + ", " + std::to_string(seccomp_default.allowed_count()) + " calls"});
-  facts.push_back({"seccomp_strict", seccomp_strict.digest() + ", " + std::to_string(seccomp_strict.allowed_count()) + " calls"});
+  facts.push_back({"seccomp_default", seccomp_default.digest() + ", " +
+                                          std::to_string(seccomp_default.allowed_count()) +
+                                          " calls"});
+  facts.push_back(
+      {"seccomp_strict",
+       seccomp_strict.digest() + ", " + std::to_string(seccomp_strict.allowed_count()) + " calls"});
   return facts;
 }
 

@@ -21,9 +21,10 @@ namespace caisson::launcher {
 // How sandboxes get their ids.
 struct IdPlan {
   enum class Kind : uint8_t {
-    kSlots,       // root: 65 536 ids of its own for each sandbox
-    kSubordinate, // ordinary user with /etc/subuid: 65 536 ids, shared by all of this user's sandboxes
-    kSingle,      // ordinary user without: one id, the user's own
+    kSlots,        // root: 65 536 ids of its own for each sandbox
+    kSubordinate,  // ordinary user with /etc/subuid: 65 536 ids, shared by all of this user's
+                   // sandboxes
+    kSingle,       // ordinary user without: one id, the user's own
   };
   Kind kind = Kind::kSlots;
   uint32_t first_id = 0;  // kSubordinate, kSingle: as the launcher sees ids

@@ -42,7 +42,8 @@ Status MakeDirectories(const std::string& path) {
 }
 
 sys::UniqueFd LockFile(const std::string& directory) {
-  sys::UniqueFd lock(open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  sys::UniqueFd lock(
+      open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0) lock.Reset();
   return lock;
 }
@@ -64,9 +65,10 @@ Status SweepOne(const std::string& directory, const std::string& id) {
   CAISSON_TRY(sys::CgroupTree::SweepInstance({}, id, std::chrono::seconds(5)));
   sys::ResctrlGroup::Sweep({}, id);
   sys::UniqueFd dir(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  auto state = dir ? sys::ReadText(dir.get(), "state", 4096) : Result<std::string>(Error::FromErrno("open " + directory));
+  auto state = dir ? sys::ReadText(dir.get(), "state", 4096)
+                   : Result<std::string>(Error::FromErrno("open " + directory));
   if (!state || !state->ends_with("/disks/" + id)) return {};  // it died before it had one
-  struct stat info {};
+  struct stat info{};
   if (stat(state->c_str(), &info) != 0) return {};
   CAISSON_TRY(SweepDisks(*state));
   return RemovePath(*state);
@@ -80,11 +82,14 @@ Result<Instance> Instance::Start(const std::string& run_dir, const std::string& 
   const std::string id = RandomId(), directory = parent + "/" + id;
   // Locked under another name first: a sweeper must never see it unlocked.
   const std::string birth = parent + "/.new-" + id;
-  if (mkdir(birth.c_str(), 0700) != 0) return Error::FromErrno("make the instance directory " + birth);
+  if (mkdir(birth.c_str(), 0700) != 0)
+    return Error::FromErrno("make the instance directory " + birth);
   sys::UniqueFd lock = LockFile(birth);
   const std::string state = state_dir + "/disks/" + id;
-  sys::UniqueFd pointer(open((birth + "/state").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!pointer || write(pointer.get(), state.data(), state.size()) != static_cast<ssize_t>(state.size()))
+  sys::UniqueFd pointer(
+      open((birth + "/state").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!pointer ||
+      write(pointer.get(), state.data(), state.size()) != static_cast<ssize_t>(state.size()))
     return Error::FromErrno("write " + birth + "/state");
   if (!lock || rename(birth.c_str(), directory.c_str()) != 0)
     return Error::FromErrno("lock the instance directory " + directory);
@@ -114,9 +119,10 @@ SweepReport SweepDeadInstances(const std::string& run_dir) {
   for (const auto& name : names) {
     const std::string directory = parent + "/" + name;
     const bool newborn = name.starts_with(".new-");
-    struct stat info {};
+    struct stat info{};
     // A newborn that is a minute old was left by a launcher that died before it had a name.
-    if (newborn && (stat(directory.c_str(), &info) != 0 || time(nullptr) - info.st_mtime < 60)) continue;
+    if (newborn && (stat(directory.c_str(), &info) != 0 || time(nullptr) - info.st_mtime < 60))
+      continue;
     sys::UniqueFd lock = LockFile(directory);
     if (!lock) continue;  // alive
     if (!newborn) {
@@ -127,8 +133,10 @@ SweepReport SweepDeadInstances(const std::string& run_dir) {
       }
     }
     auto removed = RemoveDirectory(parent, name);
-    if (!removed) report.problems.push_back(name + ": " + removed.error().message());
-    else report.swept.push_back(name);
+    if (!removed)
+      report.problems.push_back(name + ": " + removed.error().message());
+    else
+      report.swept.push_back(name);
   }
   return report;
 }

@@ -37,10 +37,11 @@ constexpr uint64_t kPlainNoExec = kPlain | MOUNT_ATTR_NOEXEC;
 // Paths below /proc that say more about the host than a guest may know, or act on it. What is
 // only root's on the host is closed already: the guest's root is not that root.
 constexpr const char* kMaskedFiles[] = {
-    "cmdline", "config.gz", "iomem", "ioports", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg",
-    "kpagecount", "kpageflags", "kpagecgroup", "locks", "modules", "mtrr", "pagetypeinfo", "partitions", "sched_debug",
-    "slabinfo", "softirqs", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo", "zoneinfo", "diskstats",
-    "latency_stats",
+    "cmdline",     "config.gz", "iomem",     "ioports",       "interrupts",   "kallsyms",
+    "kcore",       "key-users", "keys",      "kmsg",          "kpagecount",   "kpageflags",
+    "kpagecgroup", "locks",     "modules",   "mtrr",          "pagetypeinfo", "partitions",
+    "sched_debug", "slabinfo",  "softirqs",  "sysrq-trigger", "timer_list",   "timer_stats",
+    "vmallocinfo", "zoneinfo",  "diskstats", "latency_stats",
 };
 constexpr const char* kMaskedDirectories[] = {
     "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi", "tty",
@@ -106,7 +107,9 @@ int Session(const JailPlan&) {
   if (const int error = DropResourceCapability(); error != 0) return error;
   if (setsid() < 0) return errno;
   // An anonymous session keyring of its own; kernels without keyrings have none to share.
-  if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS && errno != EDQUOT) return errno;
+  if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS &&
+      errno != EDQUOT)
+    return errno;
   return 0;
 }
 
@@ -115,10 +118,13 @@ int Hostname(const JailPlan& plan) {
   return setdomainname("", 0) == 0 ? 0 : errno;
 }
 
-int Private(const JailPlan&) { return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 ? 0 : errno; }
+int Private(const JailPlan&) {
+  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 ? 0 : errno;
+}
 
 int Disk(const JailPlan& plan) {
-  if (const int error = Errno(sys::AttachMount(plan.disk, AT_FDCWD, Dock::kDisk)); error != 0) return error;
+  if (const int error = Errno(sys::AttachMount(plan.disk, AT_FDCWD, Dock::kDisk)); error != 0)
+    return error;
   g.disk = open(Dock::kDisk, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return g.disk < 0 ? errno : 0;
 }
@@ -128,19 +134,27 @@ int MountOverlay(const JailPlan& plan, size_t index) {
   AppendNumber(Append(lower, Dock::kLowerPrefix), index);
   AppendNumber(Append(upper, "disk/u"), index);
   AppendNumber(Append(work, "disk/w"), index);
-  if (const int error = Errno(sys::AttachMount(plan.overlays[index].lower, AT_FDCWD, lower)); error != 0) return error;
+  if (const int error = Errno(sys::AttachMount(plan.overlays[index].lower, AT_FDCWD, lower));
+      error != 0)
+    return error;
   // Relative names: these strings are visible in the sandbox's /proc/mounts.
-  const sys::FsOption options[] = {{"source", "caisson"}, {"lowerdir", lower}, {"upperdir", upper}, {"workdir", work},
-                                   // A directory of the lower layer can be renamed only with redirects.
-                                   plan.rootless != 0 ? sys::FsOption{"userxattr", nullptr} : sys::FsOption{"redirect_dir", "on"},
-                                   {"volatile", nullptr}};
+  const sys::FsOption options[] = {
+      {"source", "caisson"},
+      {"lowerdir", lower},
+      {"upperdir", upper},
+      {"workdir", work},
+      // A directory of the lower layer can be renamed only with redirects.
+      plan.rootless != 0 ? sys::FsOption{"userxattr", nullptr}
+                         : sys::FsOption{"redirect_dir", "on"},
+      {"volatile", nullptr}};
   const size_t count = 5 + (plan.volatile_upper != 0);
   const int mount = sys::NewFs("overlay", options, count, kPlain);
   if (mount < 0) return -mount;
   int error;
   if (index == 0) {
     error = Errno(sys::AttachMount(mount, AT_FDCWD, Dock::kRoot));
-    if (error == 0 && (g.root = open(Dock::kRoot, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) error = errno;
+    if (error == 0 && (g.root = open(Dock::kRoot, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+      error = errno;
   } else {
     error = AttachInside(mount, plan.overlays[index].inside, O_DIRECTORY);
   }
@@ -176,13 +190,18 @@ int BindHostNodes(const JailPlan& plan) {
 
 int Dev(const JailPlan& plan) {
   const uint64_t read_only = Ablated(Layer::kReadonlyDev) ? 0 : MOUNT_ATTR_RDONLY;
-  if (const int error = BindFromDisk("dev", "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | read_only); error != 0) return error;
+  if (const int error =
+          BindFromDisk("dev", "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | read_only);
+      error != 0)
+    return error;
   if (plan.rootless != 0)
     if (const int error = BindHostNodes(plan); error != 0) return error;
   char gid[16];
   AppendNumber(gid, plan.rootless != 0 ? 0 : plan.first_id + 5);  // tty
-  const sys::FsOption pts_options[] = {{"source", "devpts"}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", "16"}, {"gid", gid}};
-  int mount = sys::NewFs("devpts", pts_options, plan.rootless != 0 ? 3 : 5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  const sys::FsOption pts_options[] = {
+      {"source", "devpts"}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", "16"}, {"gid", gid}};
+  int mount = sys::NewFs("devpts", pts_options, plan.rootless != 0 ? 3 : 5,
+                         MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (mount < 0) return -mount;
   int error = AttachInside(mount, "dev/pts", O_DIRECTORY);
   close(mount);
@@ -216,7 +235,8 @@ int MakeEntry(const JailPlan& plan, int parent, const char* name, int is_directo
   return fchownat(parent, name, owner, owner, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
-// Makes a mount's target and the directories on the way, one component at a time, never through a link.
+// Makes a mount's target and the directories on the way, one component at a time, never through a
+// link.
 int MakeTarget(const JailPlan& plan, const char* target, int is_directory) {
   int parent = sys::OpenBeneath(g.root, "", O_PATH | O_DIRECTORY);
   if (parent < 0) return -parent;
@@ -231,7 +251,9 @@ int MakeTarget(const JailPlan& plan, const char* target, int is_directory) {
     const bool last = *target == '\0';
     error = MakeEntry(plan, parent, name, last ? is_directory : 1);
     int next = -1;
-    if (error == 0 && !last && (next = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) error = errno;
+    if (error == 0 && !last &&
+        (next = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+      error = errno;
     close(parent);
     if (error != 0 || last) return error;
     parent = next;
@@ -244,7 +266,8 @@ int Mounts(const JailPlan& plan) {
   for (size_t i = 0; i < plan.mount_count; ++i) {
     const auto& mount = plan.mounts[i];
     int error = MakeTarget(plan, mount.target, mount.is_directory);
-    if (error == 0) error = AttachInside(mount.source, mount.target, mount.is_directory != 0 ? O_DIRECTORY : 0);
+    if (error == 0)
+      error = AttachInside(mount.source, mount.target, mount.is_directory != 0 ? O_DIRECTORY : 0);
     if (error != 0) return error;
   }
   return 0;
@@ -258,7 +281,8 @@ int BindMask(const char* source, const char* name) {
 }
 
 int Masks(const JailPlan& plan) {
-  if (plan.profile == Profile::kStrict || Ablated(Layer::kMasks)) return 0;  // strict: proc has nothing but processes
+  if (plan.profile == Profile::kStrict || Ablated(Layer::kMasks))
+    return 0;  // strict: proc has nothing but processes
   for (const char* name : kMaskedFiles)
     if (const int error = BindMask("disk/mf", name); error != 0) return error;
   for (const char* name : kMaskedDirectories)
@@ -324,12 +348,12 @@ struct FixedLimit {
   __rlimit_resource_t resource;
   rlim_t value;
 };
-// A core limit of 1, not 0: 0 does not keep the kernel from starting the host's program in a piped core_pattern,
-// 1 does, and is too small for a file (do_coredump in fs/coredump.c).
+// A core limit of 1, not 0: 0 does not keep the kernel from starting the host's program in a piped
+// core_pattern, 1 does, and is too small for a file (do_coredump in fs/coredump.c).
 int Rlimits(const JailPlan&) {
   constexpr FixedLimit kFixed[] = {
-      {RLIMIT_CORE, 1},           {RLIMIT_MEMLOCK, 64 * 1024}, {RLIMIT_MSGQUEUE, 64 * 1024},
-      {RLIMIT_SIGPENDING, 1024},  {RLIMIT_RTPRIO, 0},          {RLIMIT_NICE, 0},
+      {RLIMIT_CORE, 1},          {RLIMIT_MEMLOCK, 64 * 1024}, {RLIMIT_MSGQUEUE, 64 * 1024},
+      {RLIMIT_SIGPENDING, 1024}, {RLIMIT_RTPRIO, 0},          {RLIMIT_NICE, 0},
   };
   for (const auto& [resource, value] : kFixed) {
     struct rlimit current;
@@ -358,12 +382,15 @@ int Landlock(const JailPlan& plan) {
   return sys::ApplyLandlock(plan.landlock_abi);
 }
 
-// 0,1,2 = /dev/null of the sandbox; 3 = control socket; 4 = init's program, the report pipe (both CLOEXEC).
+// 0,1,2 = /dev/null of the sandbox; 3 = control socket; 4 = init's program, the report pipe (both
+// CLOEXEC).
 int Descriptors(const JailPlan& plan) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY);
   if (null < 0) return errno;
-  const int control = fcntl(plan.control, F_DUPFD_CLOEXEC, 64), init = fcntl(plan.init, F_DUPFD_CLOEXEC, 64),
-            report = fcntl(plan.report, F_DUPFD_CLOEXEC, 64), quiet = fcntl(null, F_DUPFD_CLOEXEC, 64);
+  const int control = fcntl(plan.control, F_DUPFD_CLOEXEC, 64),
+            init = fcntl(plan.init, F_DUPFD_CLOEXEC, 64),
+            report = fcntl(plan.report, F_DUPFD_CLOEXEC, 64),
+            quiet = fcntl(null, F_DUPFD_CLOEXEC, 64);
   if (control < 0 || init < 0 || report < 0 || quiet < 0) return errno;
   for (int fd = 0; fd < 3; ++fd)
     if (dup3(quiet, fd, O_CLOEXEC) < 0 || fcntl(fd, F_SETFD, 0) != 0) return errno;
@@ -382,7 +409,8 @@ int Seccomp(const JailPlan& plan) {
 }
 
 int Exec(const JailPlan& plan) {
-  const char* argv[] = {"caisson-init", "3", plan.init_arguments[0], plan.init_arguments[1], nullptr};
+  const char* argv[] = {"caisson-init", "3", plan.init_arguments[0], plan.init_arguments[1],
+                        nullptr};
   const char* envp[] = {nullptr};
   syscall(SYS_execveat, 4, "", argv, envp, AT_EMPTY_PATH);
   return errno;
@@ -430,7 +458,8 @@ void EnterJail(const JailPlan& plan) {
     const int error = entry.run(plan);
     if (error == 0) continue;
     const StageFailure failure{entry.stage, error};
-    // After `descriptors` the pipe is number 5, before it plan.report; the other one is closed or ours.
+    // After `descriptors` the pipe is number 5, before it plan.report; the other one is closed or
+    // ours.
     const int report = entry.stage > Stage::kDescriptors ? 5 : plan.report;
     (void)!write(report, &failure, sizeof failure);
     _exit(127);

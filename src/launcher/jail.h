@@ -1,17 +1,19 @@
 // The jail: what a cloned child does to itself before it becomes caisson-init.
 //
-// Theory of operation. The launcher fills in a JailPlan, clones (pid, mount, ipc and uts namespaces), and
-// the child walks a fixed list of stages (jail.cc). The order matters:
+// Theory of operation. The launcher fills in a JailPlan, clones (pid, mount, ipc and uts
+// namespaces), and the child walks a fixed list of stages (jail.cc). The order matters:
 //
-//   * everything that needs power is done as the launcher's root, with the namespaces owned by it; the user
+//   * everything that needs power is done as the launcher's root, with the namespaces owned by it;
+//   the user
 //     namespace is entered last. So the sandbox owns none of its other namespaces, and even every
 //     capability inside gives it no power over mounts, links or routes;
-//   * no path inside the sandbox's tree is ever followed: targets are opened with openat2 beneath the root,
+//   * no path inside the sandbox's tree is ever followed: targets are opened with openat2 beneath
+//   the root,
 //     without links, and used as descriptors; /dev and /proc are file systems made here;
 //   * capabilities, no_new_privs, Landlock and seccomp close the doors behind us, in that order.
 //
-// Between clone and exec there is no heap, no lock, no logging. A stage that fails writes {stage, errno} to
-// the report pipe and the child exits: nothing that is half a jail ever runs.
+// Between clone and exec there is no heap, no lock, no logging. A stage that fails writes {stage,
+// errno} to the report pipe and the child exits: nothing that is half a jail ever runs.
 #pragma once
 
 #include <linux/filter.h>
@@ -28,13 +30,13 @@ inline constexpr size_t kMaxMounts = wire::launcher::kMaxMounts;
 
 struct JailPlan {
   // Descriptors. The child inherits them and closes all but its own.
-  int disk = -1;     // detached mount of the writable file system, furnished (disk_layout.h)
+  int disk = -1;  // detached mount of the writable file system, furnished (disk_layout.h)
   int net_ns = -1;
   int user_ns = -1;
   int control = -1;  // init's end of the control socket
   int init = -1;     // the sealed memfd of caisson-init
-  int go = -1;       // read end: a byte comes when the launcher has attached the child to its cgroup
-  int report = -1;   // write end: StageFailure
+  int go = -1;      // read end: a byte comes when the launcher has attached the child to its cgroup
+  int report = -1;  // write end: StageFailure
   int nodes[6] = {-1, -1, -1, -1, -1, -1};  // rootless: detached mounts of the host's device nodes
 
   struct Overlay {
@@ -54,18 +56,39 @@ struct JailPlan {
   const char* hostname = "";
   wire::launcher::Profile profile = wire::launcher::Profile::kDefault;
   int rootless = 0;
-  int volatile_upper = 1;       // overlay `volatile`: no sync, the sandbox is ephemeral
-  uint32_t uid = 0;             // inside: init's own and, in strict, everybody's
-  uint32_t first_id = 0;        // host id of uid 0 inside
-  uint64_t capabilities = 0;    // permitted set of init
+  int volatile_upper = 1;     // overlay `volatile`: no sync, the sandbox is ephemeral
+  uint32_t uid = 0;           // inside: init's own and, in strict, everybody's
+  uint32_t first_id = 0;      // host id of uid 0 inside
+  uint64_t capabilities = 0;  // permitted set of init
   const sock_fprog* seccomp = nullptr;
   int landlock_abi = 0;
   const char* init_arguments[4] = {};  // CAPS_HEX, DEFAULT_USER, nullptr
 };
 
 enum class Stage : uint32_t {
-  kSession, kHostname, kPrivate, kDisk, kRoot, kProc, kDev, kWritable, kMounts, kMasks, kReadOnly, kPivot, kCgroup, kNetwork,
-  kUserNs, kIds, kRlimits, kCapabilities, kNoNewPrivs, kLandlock, kDescriptors, kSeccomp, kExec,
+  kSession,
+  kHostname,
+  kPrivate,
+  kDisk,
+  kRoot,
+  kProc,
+  kDev,
+  kWritable,
+  kMounts,
+  kMasks,
+  kReadOnly,
+  kPivot,
+  kCgroup,
+  kNetwork,
+  kUserNs,
+  kIds,
+  kRlimits,
+  kCapabilities,
+  kNoNewPrivs,
+  kLandlock,
+  kDescriptors,
+  kSeccomp,
+  kExec,
 };
 const char* StageName(Stage stage);
 

@@ -22,13 +22,15 @@ constexpr size_t kReadyBerths = 12;
 constexpr size_t kReadyCgroups = 12;
 constexpr uint64_t kDeathDeadlineNs = 5'000'000'000;
 constexpr uint64_t kSerialMask = (uint64_t{1} << 56) - 1;
-constexpr size_t kMaxQueued = 4096;  // packets to an owner that does not read; more and it is dropped
+constexpr size_t kMaxQueued =
+    4096;  // packets to an owner that does not read; more and it is dropped
 
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> Launcher::Create(Host host, LauncherOptions options) {
   CAISSON_ASSIGN(auto nets, NetPool::Start(kReadyNets));
-  std::unique_ptr<Launcher> launcher(new Launcher(std::move(host), std::move(options), std::move(nets)));
+  std::unique_ptr<Launcher> launcher(
+      new Launcher(std::move(host), std::move(options), std::move(nets)));
   if (!launcher->epoll_) return Error::FromErrno("make an epoll set");
   return launcher;
 }
@@ -57,7 +59,8 @@ bool Launcher::Watch(int fd, Watched what, uint64_t serial, uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = (static_cast<uint64_t>(what) << 56) | serial;
-  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 || epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0;
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ||
+         epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0;
 }
 
 void Launcher::Run() {
@@ -83,10 +86,14 @@ void Launcher::Wait(int timeout_ms) {
 
 void Launcher::HandleEvent(Watched what, uint64_t serial) {
   switch (what) {
-    case Watched::kListener: return Accept();
-    case Watched::kOwner: return ReadOwner(serial);
-    case Watched::kNetPool: return nets_.Collect();
-    default: break;
+    case Watched::kListener:
+      return Accept();
+    case Watched::kOwner:
+      return ReadOwner(serial);
+    case Watched::kNetPool:
+      return nets_.Collect();
+    default:
+      break;
   }
   const auto found = boxes_.find(serial);
   if (found == boxes_.end()) return;  // gone since the event was queued
@@ -116,7 +123,8 @@ bool Launcher::IdleWork() {
   if (stopping_) return false;
   nets_.Order();
   if (cgroups_.Work() || berths_.Refill()) return true;
-  if (!host_.disks[static_cast<size_t>(DiskBackend::kQuota)].works) return false;  // only those leave trash
+  if (!host_.disks[static_cast<size_t>(DiskBackend::kQuota)].works)
+    return false;  // only those leave trash
   auto emptied = EmptyDiskTrash(host_.state_dir, 256);
   return emptied && *emptied == sys::RemoveProgress::kUnfinished;
 }
@@ -137,14 +145,17 @@ void Launcher::CheckDeadlines() {
     if (box->deadline_ns > now) continue;
     if (box->state == BoxState::kStarting) {
       Fail(box->waiting_client, box->waiting_tag,
-           Error(ErrorCode::kDeadlineExceeded, "the sandbox's init did not start in time").WithRemedy("run `caisson doctor`"));
+           Error(ErrorCode::kDeadlineExceeded, "the sandbox's init did not start in time")
+               .WithRemedy("run `caisson doctor`"));
       box->waiting_client = 0;
       Kill(*box);
     } else {
-      // A process in uninterruptible sleep. It keeps its ids and cgroup and is tried again for ever.
+      // A process in uninterruptible sleep. It keeps its ids and cgroup and is tried again for
+      // ever.
       if (box->waiting_client != 0)
         Fail(box->waiting_client, box->waiting_tag,
-             Error(ErrorCode::kDeadlineExceeded, "sandbox " + box->id + " has a process that does not die; it is quarantined")
+             Error(ErrorCode::kDeadlineExceeded,
+                   "sandbox " + box->id + " has a process that does not die; it is quarantined")
                  .WithRemedy("find out which device or network file system it waits for"));
       box->waiting_client = 0;
       box->quarantined = true;
@@ -216,18 +227,20 @@ void Launcher::FlushOwner(uint64_t serial) {
   }
   if (owner.queue.size() > kMaxQueued) return DropOwner(serial);
   if (was_blocked || !owner.queue.empty())
-    Watch(owner.socket.get(), Watched::kOwner, serial, owner.queue.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+    Watch(owner.socket.get(), Watched::kOwner, serial,
+          owner.queue.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
 template <typename Message>
-void Launcher::Reply(uint64_t owner, uint32_t tag, const Message& message, std::vector<sys::UniqueFd> fds) {
+void Launcher::Reply(uint64_t owner, uint32_t tag, const Message& message,
+                     std::vector<sys::UniqueFd> fds) {
   if (owner != 0) Send(owner, wire::Encode(message, tag), std::move(fds));
 }
 
 void Launcher::Fail(uint64_t owner, uint32_t tag, const Error& error) {
   Reply(owner, tag,
-        w::Failed{static_cast<uint16_t>(error.code()), error.sys_errno(), error.message().substr(0, w::kMaxText),
-                  error.remedy().substr(0, w::kMaxText)});
+        w::Failed{static_cast<uint16_t>(error.code()), error.sys_errno(),
+                  error.message().substr(0, w::kMaxText), error.remedy().substr(0, w::kMaxText)});
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -246,40 +259,58 @@ void Launcher::Dispatch(uint64_t owner, const sys::Packet& packet, std::vector<s
     case w::Type::kHello:
       return with(std::type_identity<w::Hello>{}, [&](w::Hello hello) {
         if (hello.version != w::kVersion)
-          return Fail(owner, tag, Error(ErrorCode::kProtocol, "the launcher speaks another version of the protocol")
-                                      .WithRemedy("restart the server so that both come from the same build"));
-        Reply(owner, tag, w::HelloReply{w::kVersion, host_.instance->id(), host_.rootless, host_.Facts()});
+          return Fail(
+              owner, tag,
+              Error(ErrorCode::kProtocol, "the launcher speaks another version of the protocol")
+                  .WithRemedy("restart the server so that both come from the same build"));
+        Reply(owner, tag,
+              w::HelloReply{w::kVersion, host_.instance->id(), host_.rootless, host_.Facts()});
       });
     case w::Type::kRegisterRoot:
-      return with(std::type_identity<w::RegisterRoot>{}, [&](auto m) { OnRegisterRoot(owner, tag, std::move(m), std::move(fds)); });
+      return with(std::type_identity<w::RegisterRoot>{},
+                  [&](auto m) { OnRegisterRoot(owner, tag, std::move(m), std::move(fds)); });
     case w::Type::kCreate:
-      return with(std::type_identity<w::Create>{}, [&](auto m) { OnCreate(owner, tag, std::move(m), std::move(fds)); });
-    case w::Type::kDestroy: return with(std::type_identity<w::Destroy>{}, [&](auto m) { OnDestroy(owner, tag, m.id); });
-    case w::Type::kUpdate: return with(std::type_identity<w::Update>{}, [&](auto m) { OnUpdate(owner, tag, m); });
-    case w::Type::kFreeze: return with(std::type_identity<w::Freeze>{}, [&](auto m) { OnFreeze(owner, tag, m); });
-    case w::Type::kStats: return with(std::type_identity<w::Stats>{}, [&](auto m) { OnStats(owner, tag, m.id); });
-    case w::Type::kList: return with(std::type_identity<w::List>{}, [&](auto m) { OnList(owner, tag, m.after); });
-    case w::Type::kAdopt: return with(std::type_identity<w::Adopt>{}, [&](auto m) { OnAdopt(owner, tag, m.id); });
+      return with(std::type_identity<w::Create>{},
+                  [&](auto m) { OnCreate(owner, tag, std::move(m), std::move(fds)); });
+    case w::Type::kDestroy:
+      return with(std::type_identity<w::Destroy>{}, [&](auto m) { OnDestroy(owner, tag, m.id); });
+    case w::Type::kUpdate:
+      return with(std::type_identity<w::Update>{}, [&](auto m) { OnUpdate(owner, tag, m); });
+    case w::Type::kFreeze:
+      return with(std::type_identity<w::Freeze>{}, [&](auto m) { OnFreeze(owner, tag, m); });
+    case w::Type::kStats:
+      return with(std::type_identity<w::Stats>{}, [&](auto m) { OnStats(owner, tag, m.id); });
+    case w::Type::kList:
+      return with(std::type_identity<w::List>{}, [&](auto m) { OnList(owner, tag, m.after); });
+    case w::Type::kAdopt:
+      return with(std::type_identity<w::Adopt>{}, [&](auto m) { OnAdopt(owner, tag, m.id); });
     case w::Type::kShutdown:
       stopping_ = true;
       stop_owner_ = owner;
       stop_tag_ = tag;
       for (const auto& [serial, box] : boxes_) Kill(*box);
       return;
-    default: return DropOwner(owner);
+    default:
+      return DropOwner(owner);
   }
 }
 
-void Launcher::OnRegisterRoot(uint64_t owner, uint32_t tag, w::RegisterRoot request, std::vector<sys::UniqueFd> fds) {
-  auto registered = berths_.Register({std::move(request.key), std::move(request.inside), std::move(fds)});
+void Launcher::OnRegisterRoot(uint64_t owner, uint32_t tag, w::RegisterRoot request,
+                              std::vector<sys::UniqueFd> fds) {
+  auto registered =
+      berths_.Register({std::move(request.key), std::move(request.inside), std::move(fds)});
   if (!registered) return Fail(owner, tag, registered.error());
   Reply(owner, tag, w::Done{});
 }
 
-void Launcher::OnCreate(uint64_t owner, uint32_t tag, w::Create request, std::vector<sys::UniqueFd> fds) {
+void Launcher::OnCreate(uint64_t owner, uint32_t tag, w::Create request,
+                        std::vector<sys::UniqueFd> fds) {
   if (serials_.contains(request.id))
-    return Fail(owner, tag, Error(ErrorCode::kConflict, "a sandbox with the id " + request.id + " exists already"));
-  if (stopping_) return Fail(owner, tag, Error(ErrorCode::kUnavailable, "the launcher is shutting down"));
+    return Fail(
+        owner, tag,
+        Error(ErrorCode::kConflict, "a sandbox with the id " + request.id + " exists already"));
+  if (stopping_)
+    return Fail(owner, tag, Error(ErrorCode::kUnavailable, "the launcher is shutting down"));
   auto started = StartBox(host_, {berths_, cgroups_, nets_}, std::move(request), std::move(fds));
   if (!started) return Fail(owner, tag, started.error());
   std::unique_ptr<Box> box = *std::move(started);
@@ -300,7 +331,8 @@ void Launcher::OnReport(Box& box) {
   const ssize_t got = read(box.birth->report.get(), &failure, sizeof failure);
   if (got < 0) return;
   box.birth->report.Reset();  // which takes it out of the epoll set, too
-  if (got != sizeof failure || box.state != BoxState::kStarting) return;  // closed by exec: all is well so far
+  if (got != sizeof failure || box.state != BoxState::kStarting)
+    return;  // closed by exec: all is well so far
   const std::string stage = StageName(failure.stage);
   Fail(box.waiting_client, box.waiting_tag,
        Error::FromErrno("build the sandbox's jail, stage \"" + stage + "\"", failure.error_number)
@@ -320,15 +352,18 @@ void Launcher::OnReady(Box& box) {
   const auto ready = header && header->type == static_cast<uint16_t>(wire::init::Type::kReady)
                          ? wire::Decode<wire::init::Ready>(received.packet.bytes)
                          : std::nullopt;
-  Status confirmed = ready && ready->version == wire::init::kVersion
-                         ? ConfirmBox(host_, box)
-                         : Status(Error(ErrorCode::kProtocol, "the sandbox's init does not speak our protocol"));
+  Status confirmed =
+      ready && ready->version == wire::init::kVersion
+          ? ConfirmBox(host_, box)
+          : Status(Error(ErrorCode::kProtocol, "the sandbox's init does not speak our protocol"));
   CrashPoint("box confirmed");
   std::vector<sys::UniqueFd> fds;
   if (confirmed) {
     auto handed = HandOver(box);
-    if (handed) fds = *std::move(handed);
-    else confirmed = std::move(handed).error();
+    if (handed)
+      fds = *std::move(handed);
+    else
+      confirmed = std::move(handed).error();
   }
   if (!confirmed) {
     Fail(box.waiting_client, box.waiting_tag, confirmed.error());
@@ -347,7 +382,8 @@ void Launcher::OnReady(Box& box) {
 Result<std::vector<sys::UniqueFd>> Launcher::HandOver(Box& box) {
   std::vector<sys::UniqueFd> fds;
   fds.emplace_back(fcntl(box.control.get(), F_DUPFD_CLOEXEC, 3));
-  if (!fds[0]) return Error::FromErrno("copy the control socket").WithCode(ErrorCode::kResourceExhausted);
+  if (!fds[0])
+    return Error::FromErrno("copy the control socket").WithCode(ErrorCode::kResourceExhausted);
   auto add = [&](sys::Controller controller) -> uint8_t {
     sys::UniqueFd events = box.cgroup ? box.cgroup->OpenEvents(controller) : sys::UniqueFd();
     if (!events) return 0;
@@ -373,7 +409,8 @@ void Launcher::OnDestroy(uint64_t owner, uint32_t tag, const std::string& id) {
   if (box->init.running()) OnInitGone(*box);
 }
 
-// Ends a box: SIGKILL to init takes its whole pid namespace along, what it forked and daemonised included.
+// Ends a box: SIGKILL to init takes its whole pid namespace along, what it forked and daemonised
+// included.
 void Launcher::Kill(Box& box) {
   box.state = BoxState::kDying;
   unsettled_.insert(box.serial);
@@ -390,7 +427,9 @@ void Launcher::OnInitGone(Box& box) {
   if (!exit) return;
   if (box.state == BoxState::kStarting) {
     Fail(box.waiting_client, box.waiting_tag,
-         Error(ErrorCode::kIsolationFailed, "the sandbox's init died before it was ready, with status " + std::to_string(exit->status))
+         Error(ErrorCode::kIsolationFailed,
+               "the sandbox's init died before it was ready, with status " +
+                   std::to_string(exit->status))
              .WithRemedy("run `caisson doctor`"));
   } else if (box.state == BoxState::kRunning) {
     const auto counters = CountersOf(box);
@@ -425,12 +464,14 @@ Box* Launcher::FindRunning(uint64_t owner, uint32_t tag, const std::string& id) 
 }
 
 w::Counters Launcher::CountersOf(Box& box) {
-  auto disk = box.berth && box.berth->disk ? box.berth->disk->Stats() : Result<DiskStats>(DiskStats{});
-  return ToCounters(box.cgroup ? box.cgroup->Stats() : sys::CgroupStats{}, disk ? *disk : DiskStats{});
+  auto disk =
+      box.berth && box.berth->disk ? box.berth->disk->Stats() : Result<DiskStats>(DiskStats{});
+  return ToCounters(box.cgroup ? box.cgroup->Stats() : sys::CgroupStats{},
+                    disk ? *disk : DiskStats{});
 }
 
-// Changes the limits of a live box, one mechanism after the other. What the first ones changed stays when a later
-// one refuses; the error says which it was.
+// Changes the limits of a live box, one mechanism after the other. What the first ones changed
+// stays when a later one refuses; the error says which it was.
 Result<std::vector<w::LimitFact>> Launcher::ChangeLimits(Box& box, const w::Limits& limits) {
   std::vector<w::LimitFact> facts;
   CAISSON_ASSIGN(const auto plan, PlanLimits(host_, limits));
@@ -440,14 +481,18 @@ Result<std::vector<w::LimitFact>> Launcher::ChangeLimits(Box& box, const w::Limi
   }
   if (limits.memory_bandwidth_percent != w::kNoLimit) {
     if (!box.bandwidth)
-      return Error(ErrorCode::kLimitRefused, "this sandbox was created without a memory bandwidth limit").WithRemedy("create it with one");
+      return Error(ErrorCode::kLimitRefused,
+                   "this sandbox was created without a memory bandwidth limit")
+          .WithRemedy("create it with one");
     CAISSON_TRY(box.bandwidth->Update(static_cast<uint32_t>(limits.memory_bandwidth_percent)));
-    facts.push_back({"memory_bandwidth", 1, box.bandwidth->percent(), std::string(sys::ResctrlGroup::kBy), ""});
+    facts.push_back(
+        {"memory_bandwidth", 1, box.bandwidth->percent(), std::string(sys::ResctrlGroup::kBy), ""});
   }
   if (limits.disk_bytes != w::kNoLimit || limits.disk_inodes != w::kNoLimit) {
     auto& asked = box.berth->request;
     const uint64_t bytes = limits.disk_bytes != w::kNoLimit ? limits.disk_bytes : asked.disk_bytes;
-    const uint64_t inodes = limits.disk_inodes != w::kNoLimit ? limits.disk_inodes : asked.disk_inodes;
+    const uint64_t inodes =
+        limits.disk_inodes != w::kNoLimit ? limits.disk_inodes : asked.disk_inodes;
     CAISSON_ASSIGN(const auto resized, box.berth->disk->Resize(bytes, inodes));
     asked.disk_bytes = bytes;
     asked.disk_inodes = inodes;
@@ -465,9 +510,12 @@ void Launcher::OnUpdate(uint64_t owner, uint32_t tag, const w::Update& request) 
   auto created = wire::Decode<w::Created>(box->created);
   auto& known = created->limits;
   for (const auto& fact : *facts) {
-    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.name == fact.name; });
-    if (same != known.end()) *same = fact;
-    else known.push_back(fact);
+    const auto same = std::find_if(known.begin(), known.end(),
+                                   [&](const auto& k) { return k.name == fact.name; });
+    if (same != known.end())
+      *same = fact;
+    else
+      known.push_back(fact);
   }
   box->created = wire::Encode(*created, 0);
   Reply(owner, tag, w::Updated{*std::move(facts)});
@@ -477,7 +525,9 @@ void Launcher::OnFreeze(uint64_t owner, uint32_t tag, const w::Freeze& request) 
   Box* box = FindRunning(owner, tag, request.id);
   if (box == nullptr) return;
   if (!box->cgroup)
-    return Fail(owner, tag, Error(ErrorCode::kUnsupported, "this host has no cgroup freezer").WithRemedy("run `caisson doctor`"));
+    return Fail(owner, tag,
+                Error(ErrorCode::kUnsupported, "this host has no cgroup freezer")
+                    .WithRemedy("run `caisson doctor`"));
   const bool freeze = request.state == w::Freezer::kFreeze;
   auto done = freeze ? box->cgroup->Freeze(std::chrono::seconds(2)) : box->cgroup->Thaw();
   if (!done) return Fail(owner, tag, done.error());

@@ -1,8 +1,9 @@
 // The launcher's loop: requests in, sandboxes out, one thread, nothing that blocks for long.
 //
-// Everything it waits for is in one epoll set: owners' sockets, the pipes and control sockets of sandboxes
-// being born, the pidfds of all inits, and the network pool. Work that nobody waits for (refilling pools,
-// cleaning up after the dead) is done one step at a time when nothing else is ready.
+// Everything it waits for is in one epoll set: owners' sockets, the pipes and control sockets of
+// sandboxes being born, the pidfds of all inits, and the network pool. Work that nobody waits for
+// (refilling pools, cleaning up after the dead) is done one step at a time when nothing else is
+// ready.
 #pragma once
 
 #include <deque>
@@ -29,7 +30,8 @@ class Launcher {
   static Result<std::unique_ptr<Launcher>> Create(Host host, LauncherOptions options);
   ~Launcher();
 
-  // Runs until shut down, or, when it does not keep, until its owner is gone. Everything it made is gone then.
+  // Runs until shut down, or, when it does not keep, until its owner is gone. Everything it made is
+  // gone then.
   void Run();
 
  private:
@@ -56,13 +58,16 @@ class Launcher {
   void FlushOwner(uint64_t serial);
   void DropOwner(uint64_t serial);
   template <typename Message>
-  void Reply(uint64_t owner, uint32_t tag, const Message& message, std::vector<sys::UniqueFd> fds = {});
+  void Reply(uint64_t owner, uint32_t tag, const Message& message,
+             std::vector<sys::UniqueFd> fds = {});
   void Fail(uint64_t owner, uint32_t tag, const Error& error);
   void Send(uint64_t owner, std::string bytes, std::vector<sys::UniqueFd> fds);
 
   void Dispatch(uint64_t owner, const sys::Packet& packet, std::vector<sys::UniqueFd> fds);
-  void OnRegisterRoot(uint64_t owner, uint32_t tag, wire::launcher::RegisterRoot request, std::vector<sys::UniqueFd> fds);
-  void OnCreate(uint64_t owner, uint32_t tag, wire::launcher::Create request, std::vector<sys::UniqueFd> fds);
+  void OnRegisterRoot(uint64_t owner, uint32_t tag, wire::launcher::RegisterRoot request,
+                      std::vector<sys::UniqueFd> fds);
+  void OnCreate(uint64_t owner, uint32_t tag, wire::launcher::Create request,
+                std::vector<sys::UniqueFd> fds);
   void OnDestroy(uint64_t owner, uint32_t tag, const std::string& id);
   void OnUpdate(uint64_t owner, uint32_t tag, const wire::launcher::Update& request);
   void OnFreeze(uint64_t owner, uint32_t tag, const wire::launcher::Freeze& request);
@@ -74,7 +79,8 @@ class Launcher {
   Box* FindRunning(uint64_t owner, uint32_t tag, const std::string& id);
   wire::launcher::Counters CountersOf(Box& box);
   Result<std::vector<sys::UniqueFd>> HandOver(Box& box);
-  Result<std::vector<wire::launcher::LimitFact>> ChangeLimits(Box& box, const wire::launcher::Limits& limits);
+  Result<std::vector<wire::launcher::LimitFact>> ChangeLimits(Box& box,
+                                                              const wire::launcher::Limits& limits);
   void OnReport(Box& box);
   void OnReady(Box& box);
   void OnInitGone(Box& box);
@@ -90,8 +96,8 @@ class Launcher {
   std::unordered_map<uint64_t, Owner> owners_;
   std::unordered_map<uint64_t, std::unique_ptr<Box>> boxes_;  // by serial
   std::unordered_map<std::string, uint64_t> serials_;         // by id
-  std::set<uint64_t> unsettled_;                              // starting or dying: those with a deadline
-  std::vector<std::unique_ptr<Box>> dead_;                    // reaped, not yet freed
+  std::set<uint64_t> unsettled_;            // starting or dying: those with a deadline
+  std::vector<std::unique_ptr<Box>> dead_;  // reaped, not yet freed
   uint64_t next_serial_ = 1;
   bool keeping_;
   bool stopping_ = false;

@@ -38,10 +38,12 @@ Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits) {
   plan.cgroup.swap_bytes = Wanted(limits.swap_bytes);
   plan.cgroup.cpu_millis = Wanted32(limits.cpu_millis);
   plan.cgroup.pids = Wanted32(limits.pids);
-  sys::IoRate io{Wanted(limits.io_read_bps), Wanted(limits.io_write_bps), Wanted(limits.io_read_iops), Wanted(limits.io_write_iops)};
+  sys::IoRate io{Wanted(limits.io_read_bps), Wanted(limits.io_write_bps),
+                 Wanted(limits.io_read_iops), Wanted(limits.io_write_iops)};
   if (io.read_bps || io.write_bps || io.read_iops || io.write_iops) {
-    struct stat info {};
-    if (stat(host.state_dir.c_str(), &info) != 0) return Error::FromErrno("find the disk that an I/O rate applies to");
+    struct stat info{};
+    if (stat(host.state_dir.c_str(), &info) != 0)
+      return Error::FromErrno("find the disk that an I/O rate applies to");
     plan.cgroup.io = io;
     plan.cgroup.io_device = info.st_dev;
   }
@@ -49,8 +51,11 @@ Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits) {
   for (const auto& report : host.cgroups->Check(asked)) {
     if (report.enforced) continue;
     if ((limits.defaulted & BitOf(report.name)) == 0)
-      return Error(ErrorCode::kLimitRefused, "the " + std::string(report.name) + " limit cannot be enforced here: " + report.reason)
-          .WithRemedy(report.remedy.empty() ? "leave this limit out, or run on a host that can enforce it" : report.remedy);
+      return Error(ErrorCode::kLimitRefused, "the " + std::string(report.name) +
+                                                 " limit cannot be enforced here: " + report.reason)
+          .WithRemedy(report.remedy.empty()
+                          ? "leave this limit out, or run on a host that can enforce it"
+                          : report.remedy);
     Lift(plan.cgroup, report.name);
     plan.not_enforced.push_back({std::string(report.name), 0, 0, "", report.reason});
   }
@@ -58,37 +63,48 @@ Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits) {
 }
 
 Result<DiskBackend> ChooseDisk(const Host& host, w::DiskBackend wanted, const w::Limits& limits) {
-  auto probe = [&](DiskBackend backend) -> const DiskProbe& { return host.disks[static_cast<size_t>(backend)]; };
+  auto probe = [&](DiskBackend backend) -> const DiskProbe& {
+    return host.disks[static_cast<size_t>(backend)];
+  };
   auto insist = [&](DiskBackend backend) -> Result<DiskBackend> {
     if (probe(backend).works) return backend;
-    return Error(ErrorCode::kLimitRefused, "the disk back end " + std::string(NameOf(backend)) + " does not work here: " + probe(backend).detail)
+    return Error(ErrorCode::kLimitRefused, "the disk back end " + std::string(NameOf(backend)) +
+                                               " does not work here: " + probe(backend).detail)
         .WithRemedy("leave the choice to Caisson (--disk-backend auto)");
   };
   switch (wanted) {
-    case w::DiskBackend::kTmpfs: return insist(DiskBackend::kTmpfs);
-    case w::DiskBackend::kLoop: return insist(DiskBackend::kLoop);
-    case w::DiskBackend::kQuota: return insist(DiskBackend::kQuota);
-    case w::DiskBackend::kAuto: break;
+    case w::DiskBackend::kTmpfs:
+      return insist(DiskBackend::kTmpfs);
+    case w::DiskBackend::kLoop:
+      return insist(DiskBackend::kLoop);
+    case w::DiskBackend::kQuota:
+      return insist(DiskBackend::kQuota);
+    case w::DiskBackend::kAuto:
+      break;
   }
   // Memory is fastest, and honest as long as a full disk leaves the memory limit room to breathe.
-  if (limits.memory_bytes == w::kNoLimit || limits.disk_bytes <= limits.memory_bytes / 2) return DiskBackend::kTmpfs;
+  if (limits.memory_bytes == w::kNoLimit || limits.disk_bytes <= limits.memory_bytes / 2)
+    return DiskBackend::kTmpfs;
   for (const DiskBackend backend : {DiskBackend::kQuota, DiskBackend::kLoop})
     if (probe(backend).works) return backend;
   return Error(ErrorCode::kLimitRefused, "a disk of " + std::to_string(limits.disk_bytes) +
-                                             " bytes does not fit in half of the memory limit, and no other back end works here: quota: " +
-                                             probe(DiskBackend::kQuota).detail + "; loop: " + probe(DiskBackend::kLoop).detail)
+                                             " bytes does not fit in half of the memory limit, and "
+                                             "no other back end works here: quota: " +
+                                             probe(DiskBackend::kQuota).detail +
+                                             "; loop: " + probe(DiskBackend::kLoop).detail)
       .WithRemedy("ask for a smaller disk or more memory");
 }
 
 std::vector<w::LimitFact> ToFacts(const std::vector<sys::LimitReport>& reports) {
   std::vector<w::LimitFact> facts;
   for (const auto& report : reports)
-    facts.push_back({std::string(report.name), static_cast<uint8_t>(report.enforced), report.value, report.by, report.reason});
+    facts.push_back({std::string(report.name), static_cast<uint8_t>(report.enforced), report.value,
+                     report.by, report.reason});
   return facts;
 }
 
 w::LimitFact DiskFact(const char* name, uint64_t value, DiskBackend backend) {
-  std::string by = backend == DiskBackend::kTmpfs ? "tmpfs (counts as memory too)"
+  std::string by = backend == DiskBackend::kTmpfs  ? "tmpfs (counts as memory too)"
                    : backend == DiskBackend::kLoop ? "ext4 image on a loop device"
                                                    : "project quota";
   return {name, 1, value, std::move(by), ""};

@@ -46,7 +46,7 @@ constexpr size_t kMaxTemplates = 32;
 constexpr int kLoopAttempts = 64;  // others may take the device between asking and opening
 constexpr int kMkfsTimeoutMs = 60'000;
 constexpr uint64_t kBlock = 4096;
-constexpr uint64_t kGroup = kBlock * 8 * kBlock;  // what one bitmap block describes
+constexpr uint64_t kGroup = kBlock * 8 * kBlock;                  // what one bitmap block describes
 constexpr unsigned long kExt4ResizeFs = _IOW('f', 16, uint64_t);  // EXT4_IOC_RESIZE_FS
 
 // --- the template ---------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 //   caisson-launcher --owner-fd N --run-dir DIR --state-dir DIR [--listen PATH]
 //   caisson-launcher --sweep --run-dir DIR
 //
-// It is started by `caisson` from a sealed memory file. See launcher.h for the loop, jail.h for the jail.
+// It is started by `caisson` from a sealed memory file. See launcher.h for the loop, jail.h for the
+// jail.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -39,11 +40,16 @@ Result<Arguments> Parse(int argc, char** argv) {
     }
     if (i + 1 == argc) return Error(ErrorCode::kInvalidArgument, name + " needs a value");
     const char* value = argv[++i];
-    if (name == "--owner-fd") arguments.owner_fd = atoi(value);
-    else if (name == "--run-dir") arguments.run_dir = value;
-    else if (name == "--state-dir") arguments.state_dir = value;
-    else if (name == "--listen") arguments.listen = value;
-    else return Error(ErrorCode::kInvalidArgument, "unknown argument " + name);
+    if (name == "--owner-fd")
+      arguments.owner_fd = atoi(value);
+    else if (name == "--run-dir")
+      arguments.run_dir = value;
+    else if (name == "--state-dir")
+      arguments.state_dir = value;
+    else if (name == "--listen")
+      arguments.listen = value;
+    else
+      return Error(ErrorCode::kInvalidArgument, "unknown argument " + name);
   }
   if (arguments.run_dir.empty()) return Error(ErrorCode::kInvalidArgument, "--run-dir is missing");
   return arguments;
@@ -53,13 +59,17 @@ Result<sys::UniqueFd> Listen(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
-    return Error(ErrorCode::kInvalidArgument, "the socket path " + path + " is longer than 107 bytes").WithRemedy("use a shorter data directory");
+    return Error(ErrorCode::kInvalidArgument,
+                 "the socket path " + path + " is longer than 107 bytes")
+        .WithRemedy("use a shorter data directory");
   memcpy(address.sun_path, path.c_str(), path.size());
   sys::UniqueFd socket_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   unlink(path.c_str());
   const mode_t old = umask(0177);
-  const bool bound = socket_fd && bind(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-                     listen(socket_fd.get(), 8) == 0;
+  const bool bound =
+      socket_fd &&
+      bind(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+      listen(socket_fd.get(), 8) == 0;
   umask(old);
   if (!bound) return Error::FromErrno("listen on " + path);
   return socket_fd;
@@ -74,7 +84,8 @@ int PrintSweep(const std::string& run_dir) {
 
 // The owner reads one line on its socket when we cannot start: a Failed with tag 0.
 int Refuse(int owner, const Error& error) {
-  const wire::launcher::Failed failed{static_cast<uint16_t>(error.code()), error.sys_errno(), error.message().substr(0, 1000),
+  const wire::launcher::Failed failed{static_cast<uint16_t>(error.code()), error.sys_errno(),
+                                      error.message().substr(0, 1000),
                                       error.remedy().substr(0, 1000)};
   sys::SendPacket(owner, wire::Encode(failed, 0), {});
   fprintf(stderr, "caisson-launcher: %s\n", error.message().c_str());
@@ -93,7 +104,8 @@ int Main(int argc, char** argv) {
   setsid();
   prctl(PR_SET_NAME, "caisson-launcher");
   prctl(PR_SET_DUMPABLE, 0);
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGTSTP}) signal(ignored, SIG_IGN);
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGTSTP})
+    signal(ignored, SIG_IGN);
   umask(022);
 
   // What earlier launchers left when they were killed goes first.

@@ -25,7 +25,8 @@ namespace {
     auto made = sys::EnterNewNetNs();
     const int fds[] = {made ? made->get() : -1};
     std::string error = made ? std::string("+") : "-" + made.error().message();
-    if (sys::SendPacket(socket, error, made ? std::span<const int>(fds) : std::span<const int>()) != sys::PacketState::kOk)
+    if (sys::SendPacket(socket, error, made ? std::span<const int>(fds) : std::span<const int>()) !=
+        sys::PacketState::kOk)
       _exit(0);
   }
 }
@@ -73,7 +74,8 @@ Result<sys::UniqueFd> NetPool::Take() {
       return Error(ErrorCode::kUnavailable, "the maker of network namespaces has died");
     --ordered_;
     if (received.packet.fds.size() != 1)
-      return Error(ErrorCode::kIsolationFailed, received.packet.bytes.substr(received.packet.bytes.empty() ? 0 : 1));
+      return Error(ErrorCode::kIsolationFailed,
+                   received.packet.bytes.substr(received.packet.bytes.empty() ? 0 : 1));
     ready_.push_back(std::move(received.packet.fds[0]));
   }
   sys::UniqueFd taken = std::move(ready_.back());

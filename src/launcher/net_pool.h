@@ -1,7 +1,8 @@
 // A pool of network namespaces, made by a process of its own.
 //
 // Making one takes most of a millisecond, so a forked helper does it ahead of need and sends the
-// descriptors over a socket. Namespaces are used once: a new sandbox must not see the old one's counters.
+// descriptors over a socket. Namespaces are used once: a new sandbox must not see the old one's
+// counters.
 #pragma once
 
 #include <sys/types.h>

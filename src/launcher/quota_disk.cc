@@ -219,10 +219,11 @@ Result<std::unique_ptr<Disk>> CreateQuotaDisk(const DiskRequest& request,
   CAISSON_ASSIGN(const uint32_t project, ReserveProject(dirs));
   auto mount = FurnishProject(dirs, project, request);
   // From here on the destructor gives everything back, also when the furnishing failed.
-  auto disk =
-      std::make_unique<QuotaDisk>(std::move(dirs), project, mount ? *std::move(mount) : UniqueFd());
-  if (!mount) return std::move(mount).error().Because("make the sandbox's quota disk");
-  return std::unique_ptr<Disk>(std::move(disk));
+  if (!mount) {
+    const QuotaDisk half_made(std::move(dirs), project, UniqueFd());
+    return std::move(mount).error().Because("make the sandbox's quota disk");
+  }
+  return std::unique_ptr<Disk>(new QuotaDisk(std::move(dirs), project, *std::move(mount)));
 }
 
 DiskProbe ProbeQuota(const std::string& state_dir) {

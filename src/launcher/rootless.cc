@@ -37,13 +37,15 @@ std::optional<SubRange> FindSubRange(const char* file, const std::string& name, 
     const std::string owner = line.substr(0, colon);
     SubRange range{};
     if ((owner == name || owner == std::to_string(uid)) &&
-        sscanf(line.c_str() + colon + 1, "%lu:%lu", &range.first, &range.count) == 2 && range.count >= kIdsPerSlot)
+        sscanf(line.c_str() + colon + 1, "%lu:%lu", &range.first, &range.count) == 2 &&
+        range.count >= kIdsPerSlot)
       return range;
   }
   return std::nullopt;
 }
 
-// The name of `uid` in /etc/passwd, read as text: the static launcher loads no name service modules.
+// The name of `uid` in /etc/passwd, read as text: the static launcher loads no name service
+// modules.
 std::string UserName(uid_t uid) {
   auto text = sys::ReadText(AT_FDCWD, "/etc/passwd");
   if (!text) return "";
@@ -54,7 +56,8 @@ std::string UserName(uid_t uid) {
     const std::string line = text->substr(at, end - at);
     at = end + 1;
     const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second != std::string::npos && line.compare(second, wanted.size(), wanted) == 0) return line.substr(0, first);
+    if (second != std::string::npos && line.compare(second, wanted.size(), wanted) == 0)
+      return line.substr(0, first);
   }
   return "";
 }
@@ -63,8 +66,8 @@ std::string UserName(uid_t uid) {
 bool RunMapper(const char* program, pid_t target, unsigned long own, SubRange range) {
   const pid_t pid = fork();
   if (pid == 0) {
-    const std::string t = std::to_string(target), o = std::to_string(own), f = std::to_string(range.first),
-                      c = std::to_string(kIdsPerSlot);
+    const std::string t = std::to_string(target), o = std::to_string(own),
+                      f = std::to_string(range.first), c = std::to_string(kIdsPerSlot);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 1);
     dup2(null, 2);
@@ -77,8 +80,9 @@ bool RunMapper(const char* program, pid_t target, unsigned long own, SubRange ra
   return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// The launcher is not dumpable, which gives its files in /proc to the host's root: neither newuidmap nor we ourselves
-// could write our maps (proc(5)). For as long as this lives they are ours.
+// The launcher is not dumpable, which gives its files in /proc to the host's root: neither
+// newuidmap nor we ourselves could write our maps (proc(5)). For as long as this lives they are
+// ours.
 class OpenedProc {
  public:
   OpenedProc() { prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }
@@ -88,8 +92,10 @@ class OpenedProc {
 };
 
 Error Forbidden(const char* what, int error) {
-  std::string remedy = "run as root, or allow user namespaces: sysctl user.max_user_namespaces=10000";
-  if (access("/proc/sys/kernel/unprivileged_userns_clone", F_OK) == 0) remedy += " kernel.unprivileged_userns_clone=1";
+  std::string remedy =
+      "run as root, or allow user namespaces: sysctl user.max_user_namespaces=10000";
+  if (access("/proc/sys/kernel/unprivileged_userns_clone", F_OK) == 0)
+    remedy += " kernel.unprivileged_userns_clone=1";
   if (access("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", F_OK) == 0)
     remedy += " kernel.apparmor_restrict_unprivileged_userns=0";
   return Error::FromErrno(what, error).WithCode(ErrorCode::kUnsupported).WithRemedy(remedy);
@@ -101,20 +107,24 @@ Result<IdPlan> EnterRootless() {
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
   const std::string name = UserName(uid);
-  const auto users = FindSubRange("/etc/subuid", name, uid), groups = FindSubRange("/etc/subgid", name, uid);
+  const auto users = FindSubRange("/etc/subuid", name, uid),
+             groups = FindSubRange("/etc/subgid", name, uid);
   int to_mapper[2], from_mapper[2];
-  if (pipe2(to_mapper, O_CLOEXEC) != 0 || pipe2(from_mapper, O_CLOEXEC) != 0) return Error::FromErrno("make pipes");
+  if (pipe2(to_mapper, O_CLOEXEC) != 0 || pipe2(from_mapper, O_CLOEXEC) != 0)
+    return Error::FromErrno("make pipes");
   const pid_t launcher = getpid(), mapper = fork();
   if (mapper < 0) return Error::FromErrno("fork the mapper of ids");
   if (mapper == 0) {  // stays in the old namespace, where newuidmap has its power
     char byte = 0;
     close(to_mapper[1]);
     if (read(to_mapper[0], &byte, 1) != 1) _exit(1);
-    byte = users && groups && RunMapper("newuidmap", launcher, uid, *users) && RunMapper("newgidmap", launcher, gid, *groups);
+    byte = users && groups && RunMapper("newuidmap", launcher, uid, *users) &&
+           RunMapper("newgidmap", launcher, gid, *groups);
     (void)!write(from_mapper[1], &byte, 1);
     _exit(0);
   }
-  if (unshare(CLONE_NEWUSER) != 0) return Forbidden("make a user namespace as an ordinary user", errno);
+  if (unshare(CLONE_NEWUSER) != 0)
+    return Forbidden("make a user namespace as an ordinary user", errno);
   const OpenedProc opened;
   char mapped = 0;
   (void)!write(to_mapper[1], "m", 1);
@@ -127,10 +137,13 @@ Result<IdPlan> EnterRootless() {
   if (mapped == 0) {
     plan = {IdPlan::Kind::kSingle, 0, 1};
     CAISSON_TRY(sys::WriteText(AT_FDCWD, "/proc/self/setgroups", "deny"));
-    CAISSON_TRY(sys::WriteText(AT_FDCWD, "/proc/self/uid_map", "0 " + std::to_string(uid) + " 1\n"));
-    CAISSON_TRY(sys::WriteText(AT_FDCWD, "/proc/self/gid_map", "0 " + std::to_string(gid) + " 1\n"));
+    CAISSON_TRY(
+        sys::WriteText(AT_FDCWD, "/proc/self/uid_map", "0 " + std::to_string(uid) + " 1\n"));
+    CAISSON_TRY(
+        sys::WriteText(AT_FDCWD, "/proc/self/gid_map", "0 " + std::to_string(gid) + " 1\n"));
   }
-  if (setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0) return Error::FromErrno("become root in the user namespace");
+  if (setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0)
+    return Error::FromErrno("become root in the user namespace");
   if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return Forbidden("make a mount namespace in the user namespace", errno);
   return plan;

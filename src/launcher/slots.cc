@@ -8,7 +8,7 @@ namespace caisson::launcher {
 namespace {
 
 bool SetLock(int file, short type, uint32_t slot) {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = slot;

@@ -1,9 +1,9 @@
 // Slots: ranges of 65 536 host ids, one per live sandbox.
 //
-// Slot k owns the host ids [kFirstId + k * 65536, + 65536). A slot in use is a locked byte of one file shared by
-// every launcher on the host (open file description locks), so two launchers never hand out the same
-// ids and a killed launcher's slots free themselves. The range lies above what distributions use
-// for people, subordinate ids and systemd's containers.
+// Slot k owns the host ids [kFirstId + k * 65536, + 65536). A slot in use is a locked byte of one
+// file shared by every launcher on the host (open file description locks), so two launchers never
+// hand out the same ids and a killed launcher's slots free themselves. The range lies above what
+// distributions use for people, subordinate ids and systemd's containers.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The self-assert: what a sandbox's init really is, read from outside before the sandbox is called running.
+// The self-assert: what a sandbox's init really is, read from outside before the sandbox is called
+// running.
 #pragma once
 
 #include <sys/types.h>
@@ -22,9 +23,9 @@ struct Verified {
   std::vector<wire::launcher::Fact> facts;  // what was read
 };
 
-// Reads /proc/PID/{status,uid_map,gid_map,ns/*,cgroup,mountinfo,fd} of `pid` and compares with the plan.
-// kIsolationFailed names the first thing that is not as planned.
-Result<Verified> VerifyJail(pid_t pid, const JailPlan& plan, const OwnNamespaces& own, const std::string& cgroup_name,
-                            uint32_t id_count);
+// Reads /proc/PID/{status,uid_map,gid_map,ns/*,cgroup,mountinfo,fd} of `pid` and compares with the
+// plan. kIsolationFailed names the first thing that is not as planned.
+Result<Verified> VerifyJail(pid_t pid, const JailPlan& plan, const OwnNamespaces& own,
+                            const std::string& cgroup_name, uint32_t id_count);
 
 }  // namespace caisson::launcher

@@ -29,10 +29,10 @@ enum class Parents { kMustExist, kMake };
 enum class Recursion { kNo, kYes };
 
 enum class WriteMode {
-  kInPlace,     // create or truncate
-  kReplace,     // appears under its name when committed, whole or not at all
-  kCreateNew,   // must not exist
-  kResume,      // not truncated; write at any offset
+  kInPlace,    // create or truncate
+  kReplace,    // appears under its name when committed, whole or not at all
+  kCreateNew,  // must not exist
+  kResume,     // not truncated; write at any offset
 };
 
 // An open file. Closes (discarding a kReplace that was not committed) when it goes.
@@ -61,16 +61,21 @@ class Files {
  public:
   virtual ~Files() = default;
   virtual Task<Result<FileInfo>> Stat(std::string path, std::string user, Follow follow) = 0;
-  virtual Task<Result<FilePage>> List(std::string path, std::string user, uint64_t cursor, uint32_t max) = 0;
+  virtual Task<Result<FilePage>> List(std::string path, std::string user, uint64_t cursor,
+                                      uint32_t max) = 0;
   virtual Task<Result<std::unique_ptr<File>>> OpenRead(std::string path, std::string user) = 0;
-  virtual Task<Result<std::unique_ptr<File>>> OpenWrite(std::string path, std::string user, WriteMode mode,
-                                                        uint32_t permissions, Parents parents) = 0;
-  virtual Task<Status> Mkdir(std::string path, std::string user, uint32_t permissions, Parents parents) = 0;
-  virtual Task<Status> Move(std::string from, std::string to, std::string user, Existing existing) = 0;
+  virtual Task<Result<std::unique_ptr<File>>> OpenWrite(std::string path, std::string user,
+                                                        WriteMode mode, uint32_t permissions,
+                                                        Parents parents) = 0;
+  virtual Task<Status> Mkdir(std::string path, std::string user, uint32_t permissions,
+                             Parents parents) = 0;
+  virtual Task<Status> Move(std::string from, std::string to, std::string user,
+                            Existing existing) = 0;
   virtual Task<Status> Remove(std::string path, std::string user, Recursion recursion) = 0;
   virtual Task<Status> SetMode(std::string path, std::string user, uint32_t permissions) = 0;
   virtual Task<Status> Symlink(std::string target, std::string path, std::string user) = 0;
-  virtual Task<Result<std::unique_ptr<FileWatch>>> Watch(std::string path, std::string user, Recursion recursion) = 0;
+  virtual Task<Result<std::unique_ptr<FileWatch>>> Watch(std::string path, std::string user,
+                                                         Recursion recursion) = 0;
 };
 
 }  // namespace caisson::sandbox

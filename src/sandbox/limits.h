@@ -11,7 +11,8 @@ namespace caisson::sandbox {
 
 inline constexpr uint64_t kMiB = 1024 * 1024;
 
-// What was asked for. An empty field means the default of the profile; 0 for io and bandwidth does not exist.
+// What was asked for. An empty field means the default of the profile; 0 for io and bandwidth does
+// not exist.
 struct Limits {
   std::optional<uint64_t> memory_bytes;
   std::optional<uint64_t> swap_bytes;
@@ -35,12 +36,14 @@ struct DefaultLimits {
   uint64_t output_bytes;                // 0: none
 };
 // Restrictive on purpose. `strict` is the profile for running code that a model wrote.
-inline constexpr DefaultLimits kDefaultLimits = {512 * kMiB, 0, 500, 256, 256 * kMiB, 65536, 1024, std::chrono::hours(1), 0};
-inline constexpr DefaultLimits kStrictLimits = {256 * kMiB, 0, 500, 128, 128 * kMiB, 32768, 512, std::chrono::seconds(5), 16 * kMiB};
+inline constexpr DefaultLimits kDefaultLimits = {
+    512 * kMiB, 0, 500, 256, 256 * kMiB, 65536, 1024, std::chrono::hours(1), 0};
+inline constexpr DefaultLimits kStrictLimits = {
+    256 * kMiB, 0, 500, 128, 128 * kMiB, 32768, 512, std::chrono::seconds(5), 16 * kMiB};
 
 // How one limit stands, as the provider found it, not as it was asked for.
 struct LimitState {
-  std::string name;    // "memory", "cpu", "pids", "disk", …
+  std::string name;  // "memory", "cpu", "pids", "disk", …
   bool enforced = false;
   uint64_t value = 0;  // read back, in the unit of Limits
   std::string by;      // what enforces it

@@ -4,16 +4,26 @@ namespace caisson::sandbox {
 
 std::string_view NameOf(OutcomeStatus status) {
   switch (status) {
-    case OutcomeStatus::kExited: return "exited";
-    case OutcomeStatus::kSignaled: return "signaled";
-    case OutcomeStatus::kTimeout: return "timeout";
-    case OutcomeStatus::kOutOfMemory: return "out_of_memory";
-    case OutcomeStatus::kProcessLimit: return "process_limit";
-    case OutcomeStatus::kDiskFull: return "disk_full";
-    case OutcomeStatus::kOutputLimit: return "output_limit";
-    case OutcomeStatus::kPolicy: return "policy";
-    case OutcomeStatus::kCancelled: return "cancelled";
-    case OutcomeStatus::kLost: return "lost";
+    case OutcomeStatus::kExited:
+      return "exited";
+    case OutcomeStatus::kSignaled:
+      return "signaled";
+    case OutcomeStatus::kTimeout:
+      return "timeout";
+    case OutcomeStatus::kOutOfMemory:
+      return "out_of_memory";
+    case OutcomeStatus::kProcessLimit:
+      return "process_limit";
+    case OutcomeStatus::kDiskFull:
+      return "disk_full";
+    case OutcomeStatus::kOutputLimit:
+      return "output_limit";
+    case OutcomeStatus::kPolicy:
+      return "policy";
+    case OutcomeStatus::kCancelled:
+      return "cancelled";
+    case OutcomeStatus::kLost:
+      return "lost";
   }
   return "lost";
 }

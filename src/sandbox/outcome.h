@@ -9,10 +9,11 @@
 namespace caisson::sandbox {
 
 enum class OutcomeStatus {
-  kExited,        // by itself, with an exit code
-  kSignaled,      // by a signal that nobody of ours sent
-  kTimeout,       // its wall time was over; the whole tree was killed
-  kOutOfMemory,   // the kernel killed a process of the sandbox at its memory limit while the command ran
+  kExited,       // by itself, with an exit code
+  kSignaled,     // by a signal that nobody of ours sent
+  kTimeout,      // its wall time was over; the whole tree was killed
+  kOutOfMemory,  // the kernel killed a process of the sandbox at its memory limit while the command
+                 // ran
   kProcessLimit,  // it failed, and the process limit refused a fork while it ran
   kDiskFull,      // it failed, and the sandbox's disk had no bytes or inodes left
   kOutputLimit,   // it wrote more than it may; the whole tree was killed

@@ -1,8 +1,9 @@
 // Provider, Sandbox, Process: what every kind of isolation implements.
 //
-// Ownership: a Provider makes Sandboxes, a Sandbox makes Processes; each outlives what it made. All calls on
-// objects of one provider come from one executor (a strand); none of them blocks it. A call that is
-// destroyed in flight is cancelled. Errors are about the call; a command that fails is an outcome.
+// Ownership: a Provider makes Sandboxes, a Sandbox makes Processes; each outlives what it made. All
+// calls on objects of one provider come from one executor (a strand); none of them blocks it. A
+// call that is destroyed in flight is cancelled. Errors are about the call; a command that fails is
+// an outcome.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +86,8 @@ class Sandbox {
 
   virtual Task<Result<std::unique_ptr<Process>>> Start(ExecSpec spec) = 0;
   // Takes up a process started earlier, from these offsets of its output.
-  virtual Task<Result<std::unique_ptr<Process>>> Attach(uint32_t handle, uint64_t stdout_from, uint64_t stderr_from) = 0;
+  virtual Task<Result<std::unique_ptr<Process>>> Attach(uint32_t handle, uint64_t stdout_from,
+                                                        uint64_t stderr_from) = 0;
   virtual Task<Result<std::vector<ProcessInfo>>> Processes() = 0;
   virtual Task<Status> Release(uint32_t handle) = 0;  // forgets an ended one
 
@@ -100,7 +102,8 @@ class Sandbox {
 };
 
 struct ProviderCapabilities {
-  bool pause = false, live_limits = false, pty = false, watch = false, adoption = false, strict_profile = false;
+  bool pause = false, live_limits = false, pty = false, watch = false, adoption = false,
+       strict_profile = false;
 };
 
 class Provider {
@@ -109,7 +112,8 @@ class Provider {
   virtual std::string_view name() const = 0;
   virtual ProviderCapabilities capabilities() const = 0;
   virtual Task<Result<std::unique_ptr<Sandbox>>> Create(SandboxSpec spec) = 0;
-  // Sandboxes that live, whoever made them; and one of them taken over, with its processes and their output.
+  // Sandboxes that live, whoever made them; and one of them taken over, with its processes and
+  // their output.
   virtual Task<Result<std::vector<std::string>>> List() = 0;
   virtual Task<Result<std::unique_ptr<Sandbox>>> Adopt(std::string id) = 0;
 };

@@ -18,13 +18,15 @@ Task<void> Feed(std::shared_ptr<Process> process, std::string input) {
 
 }  // namespace
 
-Task<Result<ExecResult>> Run(Sandbox& sandbox, ExecSpec spec, std::string input) {
+Task<Result<ExecResult>> Run(Sandbox* sandbox, ExecSpec spec, std::string input) {
   const bool feeds = !input.empty();
   if (feeds) spec.stdin_kind = StdinKind::kOpen;
-  auto started = co_await sandbox.Start(std::move(spec));
+  auto started = co_await sandbox->Start(std::move(spec));
   if (!started) co_return std::move(started).error();
   std::shared_ptr<Process> process = *std::move(started);
-  if (feeds) asio::co_spawn(co_await asio::this_coro::executor, Feed(process, std::move(input)), asio::detached);
+  if (feeds)
+    asio::co_spawn(co_await asio::this_coro::executor, Feed(process, std::move(input)),
+                   asio::detached);
   ExecResult result;
   for (;;) {
     auto event = co_await process->Next();
@@ -36,7 +38,7 @@ Task<Result<ExecResult>> Run(Sandbox& sandbox, ExecSpec spec, std::string input)
     result.outcome = std::get<ExecOutcome>(*std::move(event));
     break;
   }
-  (void)co_await sandbox.Release(process->handle());  // it may have gone with its sandbox
+  (void)co_await sandbox->Release(process->handle());  // it may have gone with its sandbox
   co_return result;
 }
 

@@ -12,8 +12,8 @@ struct ExecResult {
   std::string out, err;
 };
 
-// Starts `spec` in `sandbox`, feeds `input` to its stdin when there is any, collects what it writes, and releases
-// it. `sandbox` must outlive the task.
-Task<Result<ExecResult>> Run(Sandbox& sandbox, ExecSpec spec, std::string input = {});
+// Starts `spec` in `sandbox`, feeds `input` to its stdin when there is any, collects what it
+// writes, and releases it. `sandbox` must outlive the task.
+Task<Result<ExecResult>> Run(Sandbox* sandbox, ExecSpec spec, std::string input = {});
 
 }  // namespace caisson::sandbox

@@ -23,12 +23,12 @@ struct MountSpec {
 };
 
 struct SandboxSpec {
-  std::string id;               // empty: the provider chooses; [a-z0-9]{8,40}
+  std::string id;  // empty: the provider chooses; [a-z0-9]{8,40}
   std::string environment = "host";
-  std::string rootfs;           // a directory or tar on the host, instead of an environment
+  std::string rootfs;  // a directory or tar on the host, instead of an environment
   Profile profile = Profile::kDefault;
-  std::string user;             // default user; empty: root, or uid 1000 in strict
-  std::string hostname;         // empty: "caisson"
+  std::string user;                        // default user; empty: root, or uid 1000 in strict
+  std::string hostname;                    // empty: "caisson"
   std::map<std::string, std::string> env;  // for every command
   std::vector<MountSpec> mounts;
   DiskBackend disk_backend = DiskBackend::kAuto;

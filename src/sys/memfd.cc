@@ -22,8 +22,11 @@ Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program, R
     if (wrote < 0) return Error::FromErrno(std::string("fill the memory file of ") + name);
     program.remove_prefix(static_cast<size_t>(wrote));
   }
-  const mode_t mode = readable == Readable::kByOwner ? 0500 : readable == Readable::kByNobody ? 0111 : 0555;
-  if (fchmod(fd.get(), mode) != 0) return Error::FromErrno(std::string("protect the memory file of ") + name);
+  const mode_t mode = readable == Readable::kByOwner    ? 0500
+                      : readable == Readable::kByNobody ? 0111
+                                                        : 0555;
+  if (fchmod(fd.get(), mode) != 0)
+    return Error::FromErrno(std::string("protect the memory file of ") + name);
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return Error::FromErrno(std::string("seal the memory file of ") + name);
   return fd;

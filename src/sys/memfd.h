@@ -8,8 +8,9 @@
 
 namespace caisson::sys {
 
-// Who may read a program's file. A process that runs a program which it may not read is not dumpable, and its
-// /proc entries belong to a user that may: the kernel hides it from its equals (would_dump in fs/exec.c).
+// Who may read a program's file. A process that runs a program which it may not read is not
+// dumpable, and its /proc entries belong to a user that may: the kernel hides it from its equals
+// (would_dump in fs/exec.c).
 enum class Readable { kByOwner, kByNobody, kByAll };
 
 // A CLOEXEC memfd that holds `program`, sealed against writing, growing, shrinking and unsealing.

@@ -29,7 +29,8 @@ int NewFs(const char* type, const FsOption* options, size_t count, unsigned attr
 }
 
 int CloneTree(int dir, const char* path) {
-  const int fd = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+  const int fd = open_tree(
+      dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
   return fd < 0 ? -errno : fd;
 }
 

@@ -25,7 +25,8 @@ int SetMountAttributes(int mount, uint64_t set, uint64_t clear, int userns);
 // Puts a detached mount on `path` below `dir` ("" for dir itself).
 int AttachMount(int mount, int dir, const char* path);
 
-// Opens `path` below `root` without following any link or leaving it (openat2(2)). O_CLOEXEC is added.
+// Opens `path` below `root` without following any link or leaving it (openat2(2)). O_CLOEXEC is
+// added.
 int OpenBeneath(int root, const char* path, int flags);
 
 }  // namespace caisson::sys

@@ -14,7 +14,8 @@ namespace {
 
 Status WriteSysctl(const char* path, const char* value) {
   UniqueFd fd(open(path, O_WRONLY | O_CLOEXEC));
-  if (!fd || write(fd.get(), value, strlen(value)) < 0) return Error::FromErrno(std::string("write ") + path);
+  if (!fd || write(fd.get(), value, strlen(value)) < 0)
+    return Error::FromErrno(std::string("write ") + path);
   return {};
 }
 

@@ -6,8 +6,8 @@
 
 namespace caisson::sys {
 
-// Moves the calling process into a new network namespace, brings its loopback up, lets any user bind
-// low ports and ping, and gives a descriptor of the namespace. The caller stays in it.
+// Moves the calling process into a new network namespace, brings its loopback up, lets any user
+// bind low ports and ping, and gives a descriptor of the namespace. The caller stays in it.
 Result<UniqueFd> EnterNewNetNs();
 
 }  // namespace caisson::sys

@@ -44,7 +44,8 @@ void Child::Kill() {
 std::optional<Child::Exit> Child::TryReap() {
   siginfo_t info{};
   if (!pidfd_) return std::nullopt;
-  if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0) {
+  if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
+             WEXITED | WNOHANG) != 0) {
     pidfd_.Reset();  // ECHILD: it was reaped already
     return Exit{CLD_KILLED, 0};
   }
@@ -57,7 +58,9 @@ void Child::KillAndReap() {
   if (!pidfd_) return;
   Kill();
   siginfo_t info{};
-  while (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  while (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED) !=
+             0 &&
+         errno == EINTR) {
   }
   pidfd_.Reset();
 }

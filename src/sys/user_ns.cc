@@ -1,11 +1,11 @@
 #include "sys/user_ns.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <linux/capability.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -58,14 +58,16 @@ Status WriteFile(const std::string& path, const std::string& text) {
 }
 
 std::string Line(IdMap map) {
-  return std::to_string(map.inside) + " " + std::to_string(map.outside) + " " + std::to_string(map.count) + "\n";
+  return std::to_string(map.inside) + " " + std::to_string(map.outside) + " " +
+         std::to_string(map.count) + "\n";
 }
 
 }  // namespace
 
 Result<UniqueFd> MakeUserNamespace(IdMaps maps, Nesting nesting) {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return Error::FromErrno("make a socket pair");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return Error::FromErrno("make a socket pair");
   UniqueFd ours(pair[0]), theirs(pair[1]);
   const CloneResult clone = Clone(0, -1);
   if (clone.pid < 0) return Error::FromErrno("fork the maker of a user namespace");
@@ -92,7 +94,8 @@ Result<UniqueFd> MakeUserNamespace(IdMaps maps, Nesting nesting) {
       CAISSON_TRY(WriteFile(proc + "/setgroups", "deny"));
       CAISSON_TRY(WriteFile(proc + "/gid_map", Line(maps.groups)));
     }
-    if (write(ours.get(), "g", 1) != 1) return Error::FromErrno("release the maker of a user namespace");
+    if (write(ours.get(), "g", 1) != 1)
+      return Error::FromErrno("release the maker of a user namespace");
     got = read(ours.get(), report, sizeof report);
   }
   int error = EPROTO;

@@ -17,10 +17,11 @@ struct IdMaps {
 
 enum class Nesting : uint8_t { kForbidden, kAllowed };
 
-// A new user namespace with these maps. With Nesting::kForbidden no further namespace of any kind can be made
-// in it (user.max_*_namespaces = 0). Its creator in the parent namespace is `users.outside`, so
-// per-user kernel budgets (inotify, keys, namespaces) are charged to the sandbox's own id and not to ours.
-// Needs CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN over the current user namespace.
+// A new user namespace with these maps. With Nesting::kForbidden no further namespace of any kind
+// can be made in it (user.max_*_namespaces = 0). Its creator in the parent namespace is
+// `users.outside`, so per-user kernel budgets (inotify, keys, namespaces) are charged to the
+// sandbox's own id and not to ours. Needs CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN over the current
+// user namespace.
 Result<UniqueFd> MakeUserNamespace(IdMaps maps, Nesting nesting);
 
 }  // namespace caisson::sys

@@ -25,8 +25,8 @@
 namespace caisson::wire {
 
 inline constexpr size_t kHeaderSize = 12;
-inline constexpr size_t kMaxData = 64 * 1024;                  // bulk bytes in one frame
-inline constexpr size_t kMaxFrame = 128 * 1024;                // any frame; below the default socket buffer
+inline constexpr size_t kMaxData = 64 * 1024;    // bulk bytes in one frame
+inline constexpr size_t kMaxFrame = 128 * 1024;  // any frame; below the default socket buffer
 
 struct Header {
   uint16_t type = 0;
@@ -37,7 +37,9 @@ class Encoder {
  public:
   explicit Encoder(std::string& out) : writer_(out) {}
   template <typename T>
-  void Int(const T& value) { writer_.Int(value); }
+  void Int(const T& value) {
+    writer_.Int(value);
+  }
   void Str(const std::string& value, size_t /*max*/) { writer_.Bytes(value); }
   void StrList(const std::vector<std::string>& values, size_t /*max_items*/, size_t /*max_each*/) {
     writer_.List(values, [this](const std::string& v) { writer_.Bytes(v); });
@@ -51,7 +53,9 @@ class Encoder {
     writer_.List(values, [this](const T& v) { const_cast<T&>(v).Fields(*this); });
   }
   template <typename T>
-  void Struct(const T& value) { const_cast<T&>(value).Fields(*this); }
+  void Struct(const T& value) {
+    const_cast<T&>(value).Fields(*this);
+  }
 
  private:
   ByteWriter writer_;
@@ -61,7 +65,9 @@ class Decoder {
  public:
   explicit Decoder(std::string_view in) : reader_(in) {}
   template <typename T>
-  void Int(T& value) { value = reader_.Int<T>(); }
+  void Int(T& value) {
+    value = reader_.Int<T>();
+  }
   void Str(std::string& value, size_t max) { value = reader_.String(max); }
   void StrList(std::vector<std::string>& values, size_t max_items, size_t max_each) {
     reader_.List(max_items, [&] { values.push_back(reader_.String(max_each)); });
@@ -75,7 +81,9 @@ class Decoder {
     reader_.List(max_items, [&] { values.emplace_back().Fields(*this); });
   }
   template <typename T>
-  void Struct(T& value) { value.Fields(*this); }
+  void Struct(T& value) {
+    value.Fields(*this);
+  }
   void Refuse() { reader_.Fail(); }
   bool Complete() const { return reader_.AtEnd(); }
 

@@ -1,13 +1,14 @@
-// driver: the engine on a string, for tests. One JSON request per line on stdin, one answer per line on
-// stdout, in order. `--keep` leaves sandboxes to the next driver with the same CAISSON_HOME.
+// driver: the engine on a string, for tests. One JSON request per line on stdin, one answer per
+// line on stdout, in order. `--keep` leaves sandboxes to the next driver with the same
+// CAISSON_HOME.
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
@@ -50,7 +51,11 @@ std::string ToText(std::string_view bytes) { return caisson::ToUtf8(bytes); }
 using caisson::ToBase64;
 
 json::object ErrorAnswer(const Error& error) {
-  return {{"ok", false}, {"error", {{"code", error.name()}, {"message", ToText(error.message())}, {"remedy", ToText(error.remedy())}}}};
+  return {{"ok", false},
+          {"error",
+           {{"code", error.name()},
+            {"message", ToText(error.message())},
+            {"remedy", ToText(error.remedy())}}}};
 }
 
 template <typename T>
@@ -90,29 +95,57 @@ sandbox::Limits ReadLimits(const json::object& o) {
 json::array LimitsJson(const std::vector<sandbox::LimitState>& limits) {
   json::array out;
   for (const auto& l : limits)
-    out.push_back(json::object{{"name", l.name}, {"enforced", l.enforced}, {"value", l.value}, {"by", l.by}, {"reason", l.reason}});
+    out.push_back(json::object{{"name", l.name},
+                               {"enforced", l.enforced},
+                               {"value", l.value},
+                               {"by", l.by},
+                               {"reason", l.reason}});
   return out;
 }
 
 json::object FileJson(const sandbox::FileInfo& info) {
-  return {{"name", ToText(info.name)}, {"name_b64", ToBase64(info.name)}, {"mode", info.mode}, {"uid", info.uid}, {"gid", info.gid},
-          {"size", info.size}, {"links", info.links}, {"inode", info.inode}, {"mtime_ns", info.mtime_ns}, {"target", ToText(info.target)}};
+  return {{"name", ToText(info.name)}, {"name_b64", ToBase64(info.name)},
+          {"mode", info.mode},         {"uid", info.uid},
+          {"gid", info.gid},           {"size", info.size},
+          {"links", info.links},       {"inode", info.inode},
+          {"mtime_ns", info.mtime_ns}, {"target", ToText(info.target)}};
 }
 
 json::object StatsJson(const sandbox::SandboxStats& s) {
-  return {{"ok", true}, {"memory", s.memory_bytes}, {"memory_peak", s.memory_peak_bytes}, {"oom_kills", s.oom_kills},
-          {"cpu_us", s.cpu.count()}, {"throttled_us", s.cpu_throttled.count()}, {"pids", s.pids}, {"pids_limit_hits", s.pids_limit_hits},
-          {"disk", s.disk_bytes}, {"disk_used", s.disk_used_bytes}, {"inodes", s.disk_inodes}, {"inodes_used", s.disk_used_inodes},
-          {"io_read", s.io_read_bytes}, {"io_write", s.io_write_bytes}};
+  return {{"ok", true},
+          {"memory", s.memory_bytes},
+          {"memory_peak", s.memory_peak_bytes},
+          {"oom_kills", s.oom_kills},
+          {"cpu_us", s.cpu.count()},
+          {"throttled_us", s.cpu_throttled.count()},
+          {"pids", s.pids},
+          {"pids_limit_hits", s.pids_limit_hits},
+          {"disk", s.disk_bytes},
+          {"disk_used", s.disk_used_bytes},
+          {"inodes", s.disk_inodes},
+          {"inodes_used", s.disk_used_inodes},
+          {"io_read", s.io_read_bytes},
+          {"io_write", s.io_write_bytes}};
 }
 
 json::object ResultJson(const sandbox::ExecResult& r) {
   const auto& o = r.outcome;
-  return {{"ok", true}, {"exit_code", o.exit_code}, {"signal", o.signal}, {"stdout", ToText(r.out)}, {"stderr", ToText(r.err)},
-          {"stdout_b64", ToBase64(r.out)}, {"outcome", {{"status", NameOf(o.status)}, {"reason", o.reason}}},
-          {"usage", {{"user_us", o.usage.user_cpu.count()}, {"system_us", o.usage.system_cpu.count()}, {"wall_ns", o.usage.wall.count()},
-                     {"max_rss", o.usage.max_rss_bytes}, {"memory_peak", o.usage.memory_peak_bytes}, {"stdout_bytes", o.usage.stdout_bytes},
-                     {"stderr_bytes", o.usage.stderr_bytes}, {"dropped_bytes", o.usage.dropped_bytes}}}};
+  return {{"ok", true},
+          {"exit_code", o.exit_code},
+          {"signal", o.signal},
+          {"stdout", ToText(r.out)},
+          {"stderr", ToText(r.err)},
+          {"stdout_b64", ToBase64(r.out)},
+          {"outcome", {{"status", NameOf(o.status)}, {"reason", o.reason}}},
+          {"usage",
+           {{"user_us", o.usage.user_cpu.count()},
+            {"system_us", o.usage.system_cpu.count()},
+            {"wall_ns", o.usage.wall.count()},
+            {"max_rss", o.usage.max_rss_bytes},
+            {"memory_peak", o.usage.memory_peak_bytes},
+            {"stdout_bytes", o.usage.stdout_bytes},
+            {"stderr_bytes", o.usage.stderr_bytes},
+            {"dropped_bytes", o.usage.dropped_bytes}}}};
 }
 
 sandbox::ExecSpec ReadExec(const json::object& o) {
@@ -120,7 +153,8 @@ sandbox::ExecSpec ReadExec(const json::object& o) {
   if (const auto* argv = o.if_contains("argv"))
     for (const auto& a : argv->as_array()) spec.argv.emplace_back(a.as_string());
   if (const auto* env = o.if_contains("env"); env != nullptr && env->is_object())
-    for (const auto& [k, v] : env->as_object()) spec.env[std::string(k)] = std::string(v.as_string());
+    for (const auto& [k, v] : env->as_object())
+      spec.env[std::string(k)] = std::string(v.as_string());
   spec.cwd = Text(o, "cwd");
   spec.user = Text(o, "user");
   spec.label = Text(o, "label");
@@ -153,7 +187,8 @@ class Driver {
       co_return json::object{{"ok", true}, {"id", id}};
     }
     const auto found = boxes_.find(id);
-    if (found == boxes_.end()) co_return ErrorAnswer(Error(caisson::ErrorCode::kNotFound, "no sandbox " + id));
+    if (found == boxes_.end())
+      co_return ErrorAnswer(Error(caisson::ErrorCode::kNotFound, "no sandbox " + id));
     if (op.starts_with("file.")) co_return co_await FileOp(*found->second, op.substr(5), request);
     co_return co_await BoxOp(*found->second, op, request);
   }
@@ -161,27 +196,36 @@ class Driver {
  private:
   Task<json::object> Create(json::object o) {
     sandbox::SandboxSpec spec;
-    spec.profile = Text(o, "profile") == "strict" ? sandbox::Profile::kStrict : sandbox::Profile::kDefault;
+    spec.profile =
+        Text(o, "profile") == "strict" ? sandbox::Profile::kStrict : sandbox::Profile::kDefault;
     spec.rootfs = Text(o, "rootfs");
     spec.user = Text(o, "user");
     spec.hostname = Text(o, "hostname");
     spec.limits = ReadLimits(o);
     const std::string backend = Text(o, "disk_backend");
-    spec.disk_backend = backend == "tmpfs" ? sandbox::DiskBackend::kTmpfs : backend == "loop" ? sandbox::DiskBackend::kLoop
-                        : backend == "quota" ? sandbox::DiskBackend::kQuota : sandbox::DiskBackend::kAuto;
+    spec.disk_backend = backend == "tmpfs"   ? sandbox::DiskBackend::kTmpfs
+                        : backend == "loop"  ? sandbox::DiskBackend::kLoop
+                        : backend == "quota" ? sandbox::DiskBackend::kQuota
+                                             : sandbox::DiskBackend::kAuto;
     if (const auto* mounts = o.if_contains("mounts"))
       for (const auto& m : mounts->as_array())
         spec.mounts.push_back({Text(m.as_object(), "source"), Text(m.as_object(), "target"),
-                               Text(m.as_object(), "mode") == "rw" ? sandbox::MountMode::kReadWrite : sandbox::MountMode::kReadOnly});
+                               Text(m.as_object(), "mode") == "rw"
+                                   ? sandbox::MountMode::kReadWrite
+                                   : sandbox::MountMode::kReadOnly});
     const auto before = std::chrono::steady_clock::now();
     auto created = co_await provider_.Create(std::move(spec));
-    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - before);
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - before);
     if (!created) co_return ErrorAnswer(created.error());
     json::object isolation;
     for (const auto& fact : (*created)->report().isolation) isolation[fact.name] = fact.value;
     isolation["level"] = (*created)->report().level;
-    json::object answer{{"ok", true}, {"id", (*created)->id()}, {"isolation", isolation},
-                        {"limits", LimitsJson((*created)->report().limits)}, {"timing_us", took.count()}};
+    json::object answer{{"ok", true},
+                        {"id", (*created)->id()},
+                        {"isolation", isolation},
+                        {"limits", LimitsJson((*created)->report().limits)},
+                        {"timing_us", took.count()}};
     const std::string id = (*created)->id();
     boxes_[id] = *std::move(created);
     co_return answer;
@@ -189,12 +233,13 @@ class Driver {
 
   Task<json::object> BoxOp(sandbox::Sandbox& box, std::string op, json::object o) {
     if (op == "exec") {
-      auto result = co_await sandbox::Run(box, ReadExec(o), Text(o, "stdin"));
+      auto result = co_await sandbox::Run(&box, ReadExec(o), Text(o, "stdin"));
       co_return result ? ResultJson(*result) : ErrorAnswer(result.error());
     }
     if (op == "start") {
       auto spec = ReadExec(o);
-      spec.stdin_kind = Flag(o, "stdin_open") ? sandbox::StdinKind::kOpen : sandbox::StdinKind::kNull;
+      spec.stdin_kind =
+          Flag(o, "stdin_open") ? sandbox::StdinKind::kOpen : sandbox::StdinKind::kNull;
       auto process = co_await box.Start(std::move(spec));
       if (!process) co_return ErrorAnswer(process.error());
       const uint32_t handle = (*process)->handle();
@@ -204,19 +249,26 @@ class Driver {
     }
     if (op == "attach") {
       const auto handle = *Number<uint32_t>(o, "process");
-      auto process = co_await box.Attach(handle, Number<uint64_t>(o, "stdout_from").value_or(0), Number<uint64_t>(o, "stderr_from").value_or(0));
+      auto process = co_await box.Attach(handle, Number<uint64_t>(o, "stdout_from").value_or(0),
+                                         Number<uint64_t>(o, "stderr_from").value_or(0));
       if (!process) co_return ErrorAnswer(process.error());
       processes_[{box.id(), handle}] = *std::move(process);
       co_return json::object{{"ok", true}, {"process", handle}};
     }
-    if (op == "wait" || op == "signal" || op == "input" || op == "resize") co_return co_await ProcessOp(box, op, std::move(o));
+    if (op == "wait" || op == "signal" || op == "input" || op == "resize")
+      co_return co_await ProcessOp(box, op, std::move(o));
     if (op == "processes") {
       auto list = co_await box.Processes();
       if (!list) co_return ErrorAnswer(list.error());
       json::array out;
       for (const auto& p : *list)
-        out.push_back(json::object{{"process", p.handle}, {"pid", p.pid}, {"ended", p.ended}, {"command", ToText(p.command)}, {"label", p.label},
-                                   {"stdout_begin", p.stdout_begin}, {"stdout_end", p.stdout_end}});
+        out.push_back(json::object{{"process", p.handle},
+                                   {"pid", p.pid},
+                                   {"ended", p.ended},
+                                   {"command", ToText(p.command)},
+                                   {"label", p.label},
+                                   {"stdout_begin", p.stdout_begin},
+                                   {"stdout_end", p.stdout_end}});
       co_return json::object{{"ok", true}, {"processes", out}};
     }
     if (op == "update") {
@@ -243,7 +295,8 @@ class Driver {
   Task<json::object> ProcessOp(sandbox::Sandbox& box, std::string op, json::object o) {
     const auto key = std::make_pair(box.id(), Number<uint32_t>(o, "process").value_or(0));
     const auto found = processes_.find(key);
-    if (found == processes_.end()) co_return ErrorAnswer(Error(caisson::ErrorCode::kNotFound, "no such process"));
+    if (found == processes_.end())
+      co_return ErrorAnswer(Error(caisson::ErrorCode::kNotFound, "no such process"));
     auto& process = *found->second;
     Status done;
     if (op == "wait") {
@@ -264,8 +317,10 @@ class Driver {
     }
     if (op == "signal") {
       const std::string scope = Text(o, "scope");
-      done = co_await process.Signal(*Number<int>(o, "signal"), scope == "process" ? sandbox::SignalScope::kProcess
-                                                              : scope == "group" ? sandbox::SignalScope::kGroup : sandbox::SignalScope::kTree);
+      done = co_await process.Signal(*Number<int>(o, "signal"),
+                                     scope == "process" ? sandbox::SignalScope::kProcess
+                                     : scope == "group" ? sandbox::SignalScope::kGroup
+                                                        : sandbox::SignalScope::kTree);
     } else if (op == "input") {
       if (!Text(o, "data").empty()) done = co_await process.Write(Text(o, "data"));
       if (done && Flag(o, "eof")) done = co_await process.CloseStdin();
@@ -292,15 +347,18 @@ class Driver {
       co_return json::object{{"ok", true}, {"data_b64", ToBase64(all)}};
     }
     if (op == "write") {
-      auto file = co_await files.OpenWrite(path, user, Flag(o, "in_place") ? sandbox::WriteMode::kInPlace : sandbox::WriteMode::kReplace, 0644,
-                                           Flag(o, "parents") ? sandbox::Parents::kMake : sandbox::Parents::kMustExist);
+      auto file = co_await files.OpenWrite(
+          path, user,
+          Flag(o, "in_place") ? sandbox::WriteMode::kInPlace : sandbox::WriteMode::kReplace, 0644,
+          Flag(o, "parents") ? sandbox::Parents::kMake : sandbox::Parents::kMustExist);
       if (!file) co_return ErrorAnswer(file.error());
       Status done = co_await (*file)->Write(0, FromBase64(Text(o, "data_b64")));
       if (done) done = co_await (*file)->Commit();
       co_return done ? json::object{{"ok", true}} : ErrorAnswer(done.error());
     }
     if (op == "stat") {
-      auto info = co_await files.Stat(path, user, Flag(o, "follow") ? sandbox::Follow::kYes : sandbox::Follow::kNo);
+      auto info = co_await files.Stat(
+          path, user, Flag(o, "follow") ? sandbox::Follow::kYes : sandbox::Follow::kNo);
       if (!info) co_return ErrorAnswer(info.error());
       json::object answer = FileJson(*info);
       answer["ok"] = true;
@@ -318,9 +376,17 @@ class Driver {
       co_return json::object{{"ok", true}, {"entries", entries}};
     }
     Status done = Error(caisson::ErrorCode::kInvalidArgument, "unknown file op " + op);
-    if (op == "mkdir") done = co_await files.Mkdir(path, user, 0755, Flag(o, "parents") ? sandbox::Parents::kMake : sandbox::Parents::kMustExist);
-    if (op == "move") done = co_await files.Move(Text(o, "from"), Text(o, "to"), user, Flag(o, "replace") ? sandbox::Existing::kReplace : sandbox::Existing::kKeep);
-    if (op == "remove") done = co_await files.Remove(path, user, Flag(o, "recursive") ? sandbox::Recursion::kYes : sandbox::Recursion::kNo);
+    if (op == "mkdir")
+      done = co_await files.Mkdir(
+          path, user, 0755,
+          Flag(o, "parents") ? sandbox::Parents::kMake : sandbox::Parents::kMustExist);
+    if (op == "move")
+      done = co_await files.Move(
+          Text(o, "from"), Text(o, "to"), user,
+          Flag(o, "replace") ? sandbox::Existing::kReplace : sandbox::Existing::kKeep);
+    if (op == "remove")
+      done = co_await files.Remove(
+          path, user, Flag(o, "recursive") ? sandbox::Recursion::kYes : sandbox::Recursion::kNo);
     if (op == "symlink") done = co_await files.Symlink(Text(o, "target"), path, user);
     co_return done ? json::object{{"ok", true}} : ErrorAnswer(done.error());
   }
@@ -330,19 +396,20 @@ class Driver {
   std::map<std::pair<std::string, uint32_t>, std::unique_ptr<sandbox::Process>> processes_;
 };
 
-void Say(const json::object& answer) {
-  std::cout << json::serialize(answer) << '\n' << std::flush;
-}
+void Say(const json::object& answer) { std::cout << json::serialize(answer) << '\n' << std::flush; }
 
 Task<void> Main(asio::io_context& context, caisson::native::Keeping keeping) {
-  auto provider = co_await caisson::native::NativeProvider::Open(context.get_executor(), caisson::native::LauncherPaths::FromEnvironment(), keeping);
+  auto provider = co_await caisson::native::NativeProvider::Open(
+      context.get_executor(), caisson::native::LauncherPaths::FromEnvironment(), keeping);
   asio::posix::stream_descriptor input(context, dup(STDIN_FILENO));
   std::string buffer;
   std::optional<Driver> driver;
   if (provider) driver.emplace(**provider);
   for (;;) {
     boost::system::error_code error;
-    const size_t size = co_await asio::async_read_until(input, asio::dynamic_buffer(buffer), '\n', asio::redirect_error(asio::use_awaitable, error));
+    const size_t size =
+        co_await asio::async_read_until(input, asio::dynamic_buffer(buffer), '\n',
+                                        asio::redirect_error(asio::use_awaitable, error));
     if (error) break;
     const std::string line = buffer.substr(0, size);
     buffer.erase(0, size);
@@ -372,10 +439,12 @@ Task<void> Main(asio::io_context& context, caisson::native::Keeping keeping) {
 int main(int argc, char** argv) {
   asio::io_context context(1);
   const bool keep = argc > 1 && std::strcmp(argv[1], "--keep") == 0;
-  asio::co_spawn(context, Main(context, keep ? caisson::native::Keeping::kKeep : caisson::native::Keeping::kEphemeral),
-                 [](std::exception_ptr e) {
-                   if (e) std::rethrow_exception(e);
-                 });
+  asio::co_spawn(
+      context,
+      Main(context, keep ? caisson::native::Keeping::kKeep : caisson::native::Keeping::kEphemeral),
+      [](std::exception_ptr e) {
+        if (e) std::rethrow_exception(e);
+      });
   context.run();
   return 0;
 }

@@ -187,7 +187,7 @@ Task<ProbeLine> RunProbe(sandbox::Sandbox& sandbox, const Probe& probe,
                          const ProbeSurroundings& surroundings) {
   if (const auto obstacle = Obstacle(probe, surroundings); !obstacle.empty())
     co_return ProbeLine{probe.name, ProbeStatus::kSkipped, std::string(obstacle)};
-  auto result = co_await sandbox::Run(sandbox, CommandOf(probe, surroundings));
+  auto result = co_await sandbox::Run(&sandbox, CommandOf(probe, surroundings));
   if (!result) co_return ProbeLine{probe.name, ProbeStatus::kBroken, result.error().message()};
   auto line = Judge(probe, result->outcome, result->out, result->err);
   for (const char* directory : {"/usr/", "/etc/"})

@@ -7,12 +7,15 @@ namespace caisson::native {
 
 namespace w = wire::init;
 
-Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_executor executor, sys::UniqueFd control,
+Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_executor executor,
+                                                           sys::UniqueFd control,
                                                            std::vector<w::Rlimit> rlimits) {
   std::unique_ptr<InitClient> client(new InitClient(executor));
-  client->channel_ = RpcChannel::Create(executor, std::move(control), RpcChannel::Descriptors::kRefuse);
+  client->channel_ =
+      RpcChannel::Create(executor, std::move(control), RpcChannel::Descriptors::kRefuse);
   auto* raw = client.get();
-  client->channel_->Start([raw](const wire::Header& header, const sys::Packet& packet) { raw->OnEvent(header, packet); },
+  client->channel_->Start([raw](const wire::Header& header,
+                                const sys::Packet& packet) { raw->OnEvent(header, packet); },
                           [raw] { raw->MarkLost(); });
   std::random_device random;
   w::Hello hello;
@@ -25,7 +28,8 @@ Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_e
   if (!packet) co_return std::move(packet).error();
   auto reply = ParseReply<w::HelloReply, w::Failed>(*packet, ToError);
   if (!reply) co_return std::move(reply).error();
-  if (reply->epoch != hello.epoch) co_return Error(ErrorCode::kProtocol, "the sandbox's init answered for another owner");
+  if (reply->epoch != hello.epoch)
+    co_return Error(ErrorCode::kProtocol, "the sandbox's init answered for another owner");
   if (limits) {
     auto set = co_await raw->channel_->Finish(defaults);
     if (!set) co_return std::move(set).error();
@@ -45,24 +49,31 @@ InitClient::~InitClient() {
 
 Error InitClient::ToError(const w::Failed& failed) {
   // Init says in words what it refused; an errno alone gets its text.
-  Error error = failed.what.empty() ? Error::FromErrno("the sandbox refused", failed.error_number) : Error(ErrorCode::kIo, failed.what);
+  Error error = failed.what.empty() ? Error::FromErrno("the sandbox refused", failed.error_number)
+                                    : Error(ErrorCode::kIo, failed.what);
   switch (failed.error_number) {
-    case ENOENT: return std::move(error).WithCode(ErrorCode::kNotFound);
+    case ENOENT:
+      return std::move(error).WithCode(ErrorCode::kNotFound);
     case EACCES:
-    case EPERM: return std::move(error).WithCode(ErrorCode::kPermissionDenied);
+    case EPERM:
+      return std::move(error).WithCode(ErrorCode::kPermissionDenied);
     case EEXIST:
     case EBUSY:
-    case ENOTEMPTY: return std::move(error).WithCode(ErrorCode::kConflict);
+    case ENOTEMPTY:
+      return std::move(error).WithCode(ErrorCode::kConflict);
     case EINVAL:
     case ENAMETOOLONG:
     case ENOTDIR:
     case EISDIR:
-    case ELOOP: return std::move(error).WithCode(ErrorCode::kInvalidArgument);
+    case ELOOP:
+      return std::move(error).WithCode(ErrorCode::kInvalidArgument);
     case ENOSPC:
     case EMFILE:
     case EDQUOT:
-    case EAGAIN: return std::move(error).WithCode(ErrorCode::kResourceExhausted);
-    default: return error;
+    case EAGAIN:
+      return std::move(error).WithCode(ErrorCode::kResourceExhausted);
+    default:
+      return error;
   }
 }
 
@@ -98,12 +109,15 @@ void InitClient::OnEvent(const wire::Header& header, const sys::Packet& packet) 
     case w::Type::kWatchEvent:
       if (auto event = wire::Decode<w::WatchEvent>(packet.bytes)) {
         auto state = WatchOf(event->watch);
-        if (state->events.size() < 4096) state->events.push_back(*std::move(event));
-        else state->events.back().change = w::Change::kOverflow;
+        if (state->events.size() < 4096)
+          state->events.push_back(*std::move(event));
+        else
+          state->events.back().change = w::Change::kOverflow;
         state->changed.Set(executor_);
       }
       break;
-    default: break;  // nothing else comes without being asked for
+    default:
+      break;  // nothing else comes without being asked for
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace caisson::native {
 
-// What has arrived of one process and was not fetched yet. Shared by the channel, which fills it, and
-// the Process object, which empties it.
+// What has arrived of one process and was not fetched yet. Shared by the channel, which fills it,
+// and the Process object, which empties it.
 struct ProcessState {
   std::deque<wire::init::Output> output;
   std::optional<wire::init::Exited> exited;
@@ -30,9 +30,10 @@ struct WatchState {
 
 class InitClient {
  public:
-  // Takes over the control socket: whatever a former owner left unread is skipped (see init_protocol.h). `rlimits`
-  // become the defaults of commands when there are any.
-  static Task<Result<std::unique_ptr<InitClient>>> Open(boost::asio::any_io_executor executor, sys::UniqueFd control,
+  // Takes over the control socket: whatever a former owner left unread is skipped (see
+  // init_protocol.h). `rlimits` become the defaults of commands when there are any.
+  static Task<Result<std::unique_ptr<InitClient>>> Open(boost::asio::any_io_executor executor,
+                                                        sys::UniqueFd control,
                                                         std::vector<wire::init::Rlimit> rlimits);
   ~InitClient();
 
@@ -55,7 +56,10 @@ class InitClient {
   std::shared_ptr<WatchState> WatchOf(uint32_t watch);
   void ForgetWatch(uint32_t watch) { watches_.erase(watch); }
   bool closed() const { return channel_->closed(); }
-  void Close() { channel_->Close(); MarkLost(); }
+  void Close() {
+    channel_->Close();
+    MarkLost();
+  }
 
  private:
   explicit InitClient(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}

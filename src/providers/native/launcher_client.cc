@@ -23,17 +23,22 @@ namespace w = wire::launcher;
 
 // The launcher's environment: what it looks up programs with, and the switches of test builds.
 std::vector<std::string> LauncherEnvironment() {
-  std::vector<std::string> env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+  std::vector<std::string> env = {
+      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
   for (const char* name : {"CAISSON_CRASH_AT", "CAISSON_KILL_CLIENT_AT", "CAISSON_ABLATE"})
     if (const char* value = getenv(name)) env.push_back(std::string(name) + "=" + value);
   return env;
 }
 
-// Spawns the embedded launcher with `arguments`; `socket` (if >= 0) becomes its descriptor 3, `out` its stdout.
+// Spawns the embedded launcher with `arguments`; `socket` (if >= 0) becomes its descriptor 3, `out`
+// its stdout.
 Result<pid_t> SpawnLauncher(std::vector<std::string> arguments, int socket, int out) {
-  CAISSON_ASSIGN(const auto program, sys::MakeSealedProgram("caisson-launcher", {caisson_launcher_blob_begin,
-                                                            static_cast<size_t>(caisson_launcher_blob_end - caisson_launcher_blob_begin)},
-                                                            sys::Readable::kByOwner));
+  CAISSON_ASSIGN(const auto program,
+                 sys::MakeSealedProgram(
+                     "caisson-launcher",
+                     {caisson_launcher_blob_begin,
+                      static_cast<size_t>(caisson_launcher_blob_end - caisson_launcher_blob_begin)},
+                     sys::Readable::kByOwner));
   arguments.insert(arguments.begin(), "caisson-launcher");
   std::vector<std::string> environment = LauncherEnvironment();
   std::vector<char*> argv, envp;
@@ -52,7 +57,9 @@ Result<pid_t> SpawnLauncher(std::vector<std::string> arguments, int socket, int 
   const int error = posix_spawn(&pid, path.c_str(), &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
-    return Error::FromErrno("start caisson-launcher", error).WithCode(ErrorCode::kUnavailable).WithRemedy("is /proc mounted?");
+    return Error::FromErrno("start caisson-launcher", error)
+        .WithCode(ErrorCode::kUnavailable)
+        .WithRemedy("is /proc mounted?");
   return pid;
 }
 
@@ -62,7 +69,9 @@ std::optional<sys::UniqueFd> ConnectTo(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return std::nullopt;
   std::memcpy(address.sun_path, path.c_str(), path.size());
   sys::UniqueFd socket_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket_fd || connect(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return std::nullopt;
+  if (!socket_fd ||
+      connect(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return std::nullopt;
   return socket_fd;
 }
 
@@ -83,8 +92,8 @@ LauncherPaths LauncherPaths::FromEnvironment() {
   return {runtime.empty() ? data + "/run" : runtime + "/caisson", data};
 }
 
-Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(boost::asio::any_io_executor executor, LauncherPaths paths,
-                                                                    Keeping keeping) {
+Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(
+    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
   std::unique_ptr<LauncherClient> client(new LauncherClient());
   std::optional<sys::UniqueFd> socket;
   if (keeping == Keeping::kKeep) socket = ConnectTo(paths.socket());
@@ -92,20 +101,24 @@ Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(boost::asio:
     CAISSON_CO_ASSIGN(auto pair, sys::MakeSocketPair());
     // Number 3 is where the launcher's end goes, and dup2 onto itself would leave it CLOEXEC.
     sys::UniqueFd theirs(fcntl(pair.second.get(), F_DUPFD_CLOEXEC, 10));
-    std::vector<std::string> arguments = {"--owner-fd", "3", "--run-dir", paths.run_dir, "--state-dir", paths.state_dir};
+    std::vector<std::string> arguments = {"--owner-fd",  "3",           "--run-dir",
+                                          paths.run_dir, "--state-dir", paths.state_dir};
     if (keeping == Keeping::kKeep) arguments.insert(arguments.end(), {"--listen", paths.socket()});
     CAISSON_CO_ASSIGN(client->pid_, SpawnLauncher(std::move(arguments), theirs.get(), -1));
     socket = std::move(pair.first);
   }
   auto* raw = client.get();
   std::shared_ptr<std::optional<Error>> refusal = std::make_shared<std::optional<Error>>();
-  client->channel_ = RpcChannel::Create(executor, *std::move(socket), RpcChannel::Descriptors::kAccept);
+  client->channel_ =
+      RpcChannel::Create(executor, *std::move(socket), RpcChannel::Descriptors::kAccept);
   client->channel_->Start(
       [raw, refusal](const wire::Header& header, const sys::Packet& packet) {
         if (header.type == static_cast<uint16_t>(w::Type::kLost)) {
-          if (auto lost = wire::Decode<w::Lost>(packet.bytes); lost && raw->on_lost_) raw->on_lost_(*lost);
+          if (auto lost = wire::Decode<w::Lost>(packet.bytes); lost && raw->on_lost_)
+            raw->on_lost_(*lost);
         } else if (header.type == static_cast<uint16_t>(w::Type::kFailed)) {
-          if (auto failed = wire::Decode<w::Failed>(packet.bytes)) *refusal = ToError(*failed);  // it could not start
+          if (auto failed = wire::Decode<w::Failed>(packet.bytes))
+            *refusal = ToError(*failed);  // it could not start
         }
       },
       [] {});
@@ -121,23 +134,27 @@ LauncherClient::~LauncherClient() {
 
 Error LauncherClient::ToError(const w::Failed& failed) {
   const bool known = failed.code < ErrorTable().size();
-  return Error(known ? static_cast<ErrorCode>(failed.code) : ErrorCode::kInternal, failed.message).WithRemedy(failed.remedy);
+  return Error(known ? static_cast<ErrorCode>(failed.code) : ErrorCode::kInternal, failed.message)
+      .WithRemedy(failed.remedy);
 }
 
 Result<SweepResult> Sweep(const LauncherPaths& paths) {
   int out[2];
   if (pipe2(out, O_CLOEXEC) != 0) return Error::FromErrno("make a pipe");
   sys::UniqueFd read_end(out[0]), write_end(out[1]);
-  CAISSON_ASSIGN(const pid_t pid, SpawnLauncher({"--sweep", "--run-dir", paths.run_dir}, -1, write_end.get()));
+  CAISSON_ASSIGN(const pid_t pid,
+                 SpawnLauncher({"--sweep", "--run-dir", paths.run_dir}, -1, write_end.get()));
   write_end.Reset();
   std::string text;
   char buffer[4096];
-  for (ssize_t got; (got = read(read_end.get(), buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(got));
+  for (ssize_t got; (got = read(read_end.get(), buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
-    return Error(ErrorCode::kUnavailable, "the sweep ended early").WithRemedy("look at its messages above, then try again");
+    return Error(ErrorCode::kUnavailable, "the sweep ended early")
+        .WithRemedy("look at its messages above, then try again");
   SweepResult result;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);

@@ -16,7 +16,8 @@ enum class Keeping {
 };
 
 struct LauncherPaths {
-  std::string run_dir;    // locks of all instances of this user on the host, so that a sweep finds every dead one
+  std::string run_dir;    // locks of all instances of this user on the host, so that a sweep finds
+                          // every dead one
   std::string state_dir;  // disks and caches, on a real file system
   std::string socket() const { return state_dir + "/launcher.sock"; }
 
@@ -26,14 +27,17 @@ struct LauncherPaths {
 
 class LauncherClient {
  public:
-  // With Keeping::kKeep, joins the launcher at paths.socket() when one lives there; otherwise starts one.
-  static Task<Result<std::unique_ptr<LauncherClient>>> Start(boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping);
+  // With Keeping::kKeep, joins the launcher at paths.socket() when one lives there; otherwise
+  // starts one.
+  static Task<Result<std::unique_ptr<LauncherClient>>> Start(boost::asio::any_io_executor executor,
+                                                             LauncherPaths paths, Keeping keeping);
   ~LauncherClient();
 
   const wire::launcher::HelloReply& hello() const { return hello_; }
   pid_t pid() const { return pid_; }  // of the launcher, if we started it; else -1
 
-  // `Reply` is what the protocol answers with; a Failed becomes its Error. `fds` of the reply come along.
+  // `Reply` is what the protocol answers with; a Failed becomes its Error. `fds` of the reply come
+  // along.
   template <typename Reply>
   struct Answer {
     Reply reply;
@@ -49,7 +53,9 @@ class LauncherClient {
   }
 
   // Called with the id of each sandbox that ended without being asked to.
-  void OnLost(std::function<void(const wire::launcher::Lost&)> handler) { on_lost_ = std::move(handler); }
+  void OnLost(std::function<void(const wire::launcher::Lost&)> handler) {
+    on_lost_ = std::move(handler);
+  }
 
  private:
   LauncherClient() = default;

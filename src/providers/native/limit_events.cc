@@ -21,13 +21,16 @@ uint64_t CountOf(const sys::UniqueFd& file, const char* name) {
 uint64_t CountIn(const char* text, const char* name) {
   const size_t length = std::strlen(name);
   while (text != nullptr && *text != '\0') {
-    if (std::strncmp(text, name, length) == 0 && text[length] == ' ') return std::strtoull(text + length + 1, nullptr, 10);
+    if (std::strncmp(text, name, length) == 0 && text[length] == ' ')
+      return std::strtoull(text + length + 1, nullptr, 10);
     text = std::strchr(text, '\n');
     if (text != nullptr) ++text;
   }
   return 0;
 }
 
-LimitCounts LimitEvents::Read() const { return {CountOf(memory_, "oom_kill"), CountOf(pids_, "max")}; }
+LimitCounts LimitEvents::Read() const {
+  return {CountOf(memory_, "oom_kill"), CountOf(pids_, "max")};
+}
 
 }  // namespace caisson::native

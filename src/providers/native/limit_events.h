@@ -8,15 +8,16 @@
 namespace caisson::native {
 
 struct LimitCounts {
-  uint64_t oom_kills = 0;     // processes killed at the memory limit
-  uint64_t refused_forks = 0; // at the process limit
+  uint64_t oom_kills = 0;      // processes killed at the memory limit
+  uint64_t refused_forks = 0;  // at the process limit
 };
 
 // Descriptors of cgroup event files; either may be absent, which counts as zero.
 class LimitEvents {
  public:
   LimitEvents() = default;
-  LimitEvents(sys::UniqueFd memory, sys::UniqueFd pids) : memory_(std::move(memory)), pids_(std::move(pids)) {}
+  LimitEvents(sys::UniqueFd memory, sys::UniqueFd pids)
+      : memory_(std::move(memory)), pids_(std::move(pids)) {}
   LimitCounts Read() const;
 
  private:

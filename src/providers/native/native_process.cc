@@ -16,7 +16,8 @@ void NativeProcess::StartAt(uint64_t stdout_from, uint64_t stderr_from) {
 
 // Everything the command wrote has been handed on. What was dropped will not come.
 bool NativeProcess::Drained() const {
-  return state_->output.empty() && state_->stdout_next >= state_->exited->stdout_end && state_->stderr_next >= state_->exited->stderr_end;
+  return state_->output.empty() && state_->stdout_next >= state_->exited->stdout_end &&
+         state_->stderr_next >= state_->exited->stderr_end;
 }
 
 Task<Result<sandbox::ProcessEvent>> NativeProcess::Next() {
@@ -28,9 +29,11 @@ Task<Result<sandbox::ProcessEvent>> NativeProcess::Next() {
       auto& next = output.stream == w::Stream::kStdout ? state->stdout_next : state->stderr_next;
       next = output.offset + output.data.size();
       state->ungranted += output.data.size();
-      if (state->ungranted >= kWindow / 4) init_->Post(w::Credit{handle_, std::exchange(state->ungranted, 0)});
-      co_return sandbox::OutputChunk{output.stream == w::Stream::kStdout ? sandbox::Stream::kStdout : sandbox::Stream::kStderr,
-                                     output.offset, std::move(output.data)};
+      if (state->ungranted >= kWindow / 4)
+        init_->Post(w::Credit{handle_, std::exchange(state->ungranted, 0)});
+      co_return sandbox::OutputChunk{
+          output.stream == w::Stream::kStdout ? sandbox::Stream::kStdout : sandbox::Stream::kStderr,
+          output.offset, std::move(output.data)};
     }
     if (state->exited && (Drained() || state->lost)) co_return co_await judge_(*state->exited);
     if (state->lost) {
@@ -58,7 +61,8 @@ Task<Status> NativeProcess::Write(std::string data) {
 Task<Status> NativeProcess::CloseStdin() { return SendInput("", 1); }
 
 Task<Status> NativeProcess::Signal(int signo, sandbox::SignalScope scope) {
-  auto done = co_await init_->Call<w::Done>(w::Signal{handle_, signo, static_cast<w::Scope>(scope)});
+  auto done =
+      co_await init_->Call<w::Done>(w::Signal{handle_, signo, static_cast<w::Scope>(scope)});
   if (!done) co_return std::move(done).error();
   co_return Status();
 }

@@ -18,7 +18,11 @@ class NativeProcess : public sandbox::Process {
   static constexpr uint64_t kWindow = 1024 * 1024;
 
   NativeProcess(std::shared_ptr<InitClient> init, uint32_t handle, int pid, Judge judge)
-      : init_(std::move(init)), handle_(handle), pid_(pid), judge_(std::move(judge)), state_(init_->StateOf(handle)) {}
+      : init_(std::move(init)),
+        handle_(handle),
+        pid_(pid),
+        judge_(std::move(judge)),
+        state_(init_->StateOf(handle)) {}
   ~NativeProcess() override;
 
   uint32_t handle() const override { return handle_; }

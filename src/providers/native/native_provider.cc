@@ -43,24 +43,29 @@ Result<sys::UniqueFd> OpenPath(const std::string& path, const std::string& what)
 Status CheckTarget(const sandbox::MountSpec& mount) {
   const std::string& target = mount.target;
   auto bad = [&](const char* why) {
-    return Error(ErrorCode::kInvalidArgument, "cannot mount " + mount.source + " at \"" + target + "\": " + why)
+    return Error(ErrorCode::kInvalidArgument,
+                 "cannot mount " + mount.source + " at \"" + target + "\": " + why)
         .WithRemedy("give an absolute path inside without `..`, e.g. /workspace/data or /mnt/data");
   };
   if (target.empty() || target[0] != '/') return bad("the target is not an absolute path");
   if (target.find_first_not_of('/') == std::string::npos) return bad("it is the root itself");
   for (const char* part : {"/../", "/./"})
-    if ((target + "/").find(part) != std::string::npos) return bad("the target is not a plain path");
+    if ((target + "/").find(part) != std::string::npos)
+      return bad("the target is not a plain path");
   for (const char* reserved : {"/proc", "/dev", "/sys"})
-    if (target == reserved || target.starts_with(std::string(reserved) + "/")) return bad("that place belongs to the sandbox");
+    if (target == reserved || target.starts_with(std::string(reserved) + "/"))
+      return bad("that place belongs to the sandbox");
   return {};
 }
 
-Result<RootPlan> PlanRoot(const std::string& environment, const std::string& rootfs, const std::string& cache) {
+Result<RootPlan> PlanRoot(const std::string& environment, const std::string& rootfs,
+                          const std::string& cache) {
   if (rootfs.empty()) {
     if (environment == "host" || environment.empty()) return PrepareHostRoot(cache);
-    return Error(ErrorCode::kNotFound, "there is no environment \"" + environment + "\"").WithRemedy("use `host`, or give a root with --rootfs");
+    return Error(ErrorCode::kNotFound, "there is no environment \"" + environment + "\"")
+        .WithRemedy("use `host`, or give a root with --rootfs");
   }
-  struct stat info {};
+  struct stat info{};
   if (stat(rootfs.c_str(), &info) != 0)
     return Error::FromErrno("use the root filesystem " + rootfs)
         .WithCode(ErrorCode::kNotFound)
@@ -74,7 +79,8 @@ Error Impossible(const std::string& what, const std::string& remedy) {
 
 // Fills in the defaults of the profile and says which limits nobody asked for.
 Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
-  const auto& defaults = spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
+  const auto& defaults =
+      spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
   const auto& asked = spec.limits;
   l::Limits limits = ToWire(asked);
   auto fill = [&](uint64_t& field, uint64_t value, uint32_t bit) {
@@ -86,30 +92,48 @@ Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
   fill(limits.swap_bytes, defaults.swap_bytes, l::kSwapBit);
   fill(limits.cpu_millis, defaults.cpu_millis, l::kCpuBit);
   fill(limits.pids, defaults.pids, l::kPidsBit);
-  fill(limits.disk_bytes, std::min(defaults.disk_bytes, std::max<uint64_t>(limits.memory_bytes / 2, sandbox::kMiB)), l::kDiskBit);
+  fill(limits.disk_bytes,
+       std::min(defaults.disk_bytes, std::max<uint64_t>(limits.memory_bytes / 2, sandbox::kMiB)),
+       l::kDiskBit);
   // Inodes in proportion to the disk, unless given.
-  if (limits.disk_inodes == l::kNoLimit) limits.disk_inodes = std::max<uint64_t>(defaults.disk_inodes, limits.disk_bytes / 16384);
-  if (limits.memory_bytes < 4 * sandbox::kMiB) return Impossible("a memory limit below 4 MiB cannot hold a sandbox", "ask for at least 4M");
-  if (limits.pids < 4) return Impossible("a process limit below 4 cannot hold a sandbox and a command", "ask for at least 4");
-  if (limits.cpu_millis < 10) return Impossible("a CPU limit below 0.01 cores is too little to start", "ask for at least 0.01");
-  if (limits.disk_bytes < sandbox::kMiB) return Impossible("a disk below 1 MiB cannot hold a sandbox", "ask for at least 1M");
+  if (limits.disk_inodes == l::kNoLimit)
+    limits.disk_inodes = std::max<uint64_t>(defaults.disk_inodes, limits.disk_bytes / 16384);
+  if (limits.memory_bytes < 4 * sandbox::kMiB)
+    return Impossible("a memory limit below 4 MiB cannot hold a sandbox", "ask for at least 4M");
+  if (limits.pids < 4)
+    return Impossible("a process limit below 4 cannot hold a sandbox and a command",
+                      "ask for at least 4");
+  if (limits.cpu_millis < 10)
+    return Impossible("a CPU limit below 0.01 cores is too little to start",
+                      "ask for at least 0.01");
+  if (limits.disk_bytes < sandbox::kMiB)
+    return Impossible("a disk below 1 MiB cannot hold a sandbox", "ask for at least 1M");
   if (asked.open_files && (*asked.open_files < 8 || *asked.open_files > 1048576))
     return Impossible("an open-files limit must lie between 8 and 1048576", "ask for e.g. 1024");
   return limits;
 }
 
-std::string Level(const l::HelloReply& host) { return host.rootless != 0 ? "namespaces-rootless" : "namespaces"; }
+std::string Level(const l::HelloReply& host) {
+  return host.rootless != 0 ? "namespaces-rootless" : "namespaces";
+}
 
 }  // namespace
 
-Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
+Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(
+    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
   auto launcher = co_await LauncherClient::Start(executor, paths, keeping);
   if (!launcher) co_return std::move(launcher).error();
-  co_return std::unique_ptr<NativeProvider>(new NativeProvider(executor, std::move(paths), *std::move(launcher)));
+  co_return std::unique_ptr<NativeProvider>(
+      new NativeProvider(executor, std::move(paths), *std::move(launcher)));
 }
 
 sandbox::ProviderCapabilities NativeProvider::capabilities() const {
-  return {.pause = true, .live_limits = true, .pty = true, .watch = true, .adoption = true, .strict_profile = true};
+  return {.pause = true,
+          .live_limits = true,
+          .pty = true,
+          .watch = true,
+          .adoption = true,
+          .strict_profile = true};
 }
 
 Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, std::string rootfs) {
@@ -148,7 +172,8 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   CAISSON_CO_ASSIGN(create.limits, CompleteLimits(spec));
   create.id = spec.id.empty() ? NewId() : spec.id;
   create.hostname = spec.hostname.empty() ? "caisson" : spec.hostname;
-  if (create.hostname.size() > 63) co_return Error(ErrorCode::kInvalidArgument, "the host name is longer than 63 bytes");
+  if (create.hostname.size() > 63)
+    co_return Error(ErrorCode::kInvalidArgument, "the host name is longer than 63 bytes");
   const bool single = launcher_->hello().rootless != 0 && strict && spec.user.empty();
   create.user = !spec.user.empty() ? spec.user : strict && !single ? "1000" : "0";
   create.profile = strict ? l::Profile::kStrict : l::Profile::kDefault;
@@ -158,7 +183,9 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   for (const auto& mount : spec.mounts) {
     CAISSON_CO_TRY(CheckTarget(mount));
     CAISSON_CO_ASSIGN(auto fd, OpenPath(mount.source, "the mount source"));
-    create.mounts.push_back({mount.target, mount.mode == sandbox::MountMode::kReadOnly ? l::MountMode::kReadOnly : l::MountMode::kReadWrite});
+    create.mounts.push_back({mount.target, mount.mode == sandbox::MountMode::kReadOnly
+                                               ? l::MountMode::kReadOnly
+                                               : l::MountMode::kReadWrite});
     fds.push_back(fd.get());
     held.push_back(std::move(fd));
   }
@@ -166,7 +193,8 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   const std::string id = create.id;
   auto created = co_await launcher_->Call<l::Created>(std::move(create), std::move(fds));
   if (!created) co_return std::move(created).error();
-  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds), std::move(spec), Origin::kCreated);
+  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds),
+                             std::move(spec), Origin::kCreated);
   if (!taken) {
     auto error = std::move(taken).error();
     (void)co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
@@ -175,29 +203,41 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   co_return taken;
 }
 
-Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id, l::Created created, std::vector<sys::UniqueFd> fds,
-                                                                     SandboxSpec spec, Origin origin) {
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id,
+                                                                     l::Created created,
+                                                                     std::vector<sys::UniqueFd> fds,
+                                                                     SandboxSpec spec,
+                                                                     Origin origin) {
   if (fds.size() != 1u + created.memory_events + created.pids_events)
     co_return Error(ErrorCode::kProtocol, "the launcher sent other descriptors than it said");
   sys::UniqueFd control = std::move(fds[0]);
   LimitEvents events(created.memory_events != 0 ? std::move(fds[1]) : sys::UniqueFd(),
                      created.pids_events != 0 ? std::move(fds.back()) : sys::UniqueFd());
-  const auto& limits = spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
-  SandboxDefaults defaults{spec.env, spec.limits.wall_time.value_or(limits.wall_time), spec.limits.output_bytes.value_or(limits.output_bytes),
+  const auto& limits =
+      spec.profile == sandbox::Profile::kStrict ? sandbox::kStrictLimits : sandbox::kDefaultLimits;
+  SandboxDefaults defaults{spec.env, spec.limits.wall_time.value_or(limits.wall_time),
+                           spec.limits.output_bytes.value_or(limits.output_bytes),
                            spec.limits.open_files.value_or(limits.open_files)};
   sandbox::SandboxReport report{"native", Level(launcher_->hello()), {}, ToStates(created.limits)};
-  for (auto& fact : created.isolation) report.isolation.push_back({std::move(fact.name), std::move(fact.value)});
-  report.limits.push_back({"open_files", true, defaults.open_files, "RLIMIT_NOFILE of each command", ""});
+  for (auto& fact : created.isolation)
+    report.isolation.push_back({std::move(fact.name), std::move(fact.value)});
+  report.limits.push_back(
+      {"open_files", true, defaults.open_files, "RLIMIT_NOFILE of each command", ""});
   if (defaults.wall_time.count() > 0)
-    report.limits.push_back({"wall_time", true, static_cast<uint64_t>(defaults.wall_time.count()), "init's timer, for each command", ""});
-  if (defaults.output_bytes > 0) report.limits.push_back({"output", true, defaults.output_bytes, "init's counter, for each command", ""});
+    report.limits.push_back({"wall_time", true, static_cast<uint64_t>(defaults.wall_time.count()),
+                             "init's timer, for each command", ""});
+  if (defaults.output_bytes > 0)
+    report.limits.push_back(
+        {"output", true, defaults.output_bytes, "init's counter, for each command", ""});
   // An adopted sandbox keeps what its former owner told it.
   std::vector<wire::init::Rlimit> rlimits;
-  if (origin == Origin::kCreated) rlimits.push_back({RLIMIT_NOFILE, defaults.open_files, defaults.open_files});
+  if (origin == Origin::kCreated)
+    rlimits.push_back({RLIMIT_NOFILE, defaults.open_files, defaults.open_files});
   auto opened = co_await InitClient::Open(executor_, std::move(control), std::move(rlimits));
   if (!opened) co_return std::move(opened).error();
   std::shared_ptr<InitClient> init = *std::move(opened);
-  auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(events), std::move(report), std::move(defaults));
+  auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(events),
+                                              std::move(report), std::move(defaults));
   co_return std::unique_ptr<sandbox::Sandbox>(std::move(made));
 }
 
@@ -220,7 +260,8 @@ Task<Result<std::vector<std::string>>> NativeProvider::List() {
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Adopt(std::string id) {
   auto adopted = co_await launcher_->Call<l::Adopted>(l::Adopt{id});
   if (!adopted) co_return std::move(adopted).error();
-  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {}, Origin::kAdopted);
+  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {},
+                          Origin::kAdopted);
 }
 
 }  // namespace caisson::native

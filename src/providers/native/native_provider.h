@@ -14,7 +14,8 @@ namespace caisson::native {
 class NativeProvider : public sandbox::Provider {
  public:
   // Starts (or joins, see Keeping) the launcher.
-  static Task<Result<std::unique_ptr<NativeProvider>>> Open(boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping);
+  static Task<Result<std::unique_ptr<NativeProvider>>> Open(boost::asio::any_io_executor executor,
+                                                            LauncherPaths paths, Keeping keeping);
 
   std::string_view name() const override { return "native"; }
   sandbox::ProviderCapabilities capabilities() const override;
@@ -29,19 +30,22 @@ class NativeProvider : public sandbox::Provider {
 
  private:
   enum class Origin { kCreated, kAdopted };
-  NativeProvider(boost::asio::any_io_executor executor, LauncherPaths paths, std::unique_ptr<LauncherClient> launcher)
+  NativeProvider(boost::asio::any_io_executor executor, LauncherPaths paths,
+                 std::unique_ptr<LauncherClient> launcher)
       : executor_(std::move(executor)), paths_(std::move(paths)), launcher_(std::move(launcher)) {}
   // The key of the root that the spec asks for, known to the launcher.
   Task<Result<std::string>> PrepareRoot(std::string environment, std::string rootfs);
-  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id, wire::launcher::Created created, std::vector<sys::UniqueFd> fds,
+  Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id,
+                                                       wire::launcher::Created created,
+                                                       std::vector<sys::UniqueFd> fds,
                                                        sandbox::SandboxSpec spec, Origin origin);
 
   boost::asio::any_io_executor executor_;
   LauncherPaths paths_;
   std::unique_ptr<LauncherClient> launcher_;
   std::set<std::string> registered_;
-  // The host's root as it was planned last. Its files are looked at again at most once a second: a package that
-  // the host installs is seen by sandboxes created a second later.
+  // The host's root as it was planned last. Its files are looked at again at most once a second: a
+  // package that the host installs is seen by sandboxes created a second later.
   std::optional<std::string> host_root_;
   std::chrono::steady_clock::time_point host_root_time_;
 };

@@ -52,8 +52,10 @@ ExecOutcome FirstVerdict(const w::Exited& exited) {
   outcome.usage.stdout_bytes = exited.stdout_end;
   outcome.usage.stderr_bytes = exited.stderr_end;
   outcome.usage.dropped_bytes = exited.stdout_dropped + exited.stderr_dropped;
-  if (exited.ended == w::Ended::kExited) outcome.exit_code = exited.code;
-  else outcome.signal = exited.code;
+  if (exited.ended == w::Ended::kExited)
+    outcome.exit_code = exited.code;
+  else
+    outcome.signal = exited.code;
   switch (exited.cause) {
     case w::Cause::kTimeout:
       outcome.status = OutcomeStatus::kTimeout;
@@ -67,7 +69,8 @@ ExecOutcome FirstVerdict(const w::Exited& exited) {
       outcome.status = OutcomeStatus::kCancelled;
       outcome.reason = "the caller ended it";
       return outcome;
-    case w::Cause::kItself: break;
+    case w::Cause::kItself:
+      break;
   }
   if (exited.ended == w::Ended::kExited) {
     outcome.status = OutcomeStatus::kExited;
@@ -83,14 +86,18 @@ ExecOutcome FirstVerdict(const w::Exited& exited) {
 }
 
 // Reserve of a full disk: less than a page, or no inode, is full.
-bool DiskIsFull(const w::Exited& exited) { return exited.disk_free_bytes < 4096 || exited.disk_free_inodes == 0; }
+bool DiskIsFull(const w::Exited& exited) {
+  return exited.disk_free_bytes < 4096 || exited.disk_free_inodes == 0;
+}
 
 bool MayHideALimit(const ExecOutcome& outcome) {
-  return outcome.status == OutcomeStatus::kSignaled || (outcome.status == OutcomeStatus::kExited && outcome.exit_code != 0);
+  return outcome.status == OutcomeStatus::kSignaled ||
+         (outcome.status == OutcomeStatus::kExited && outcome.exit_code != 0);
 }
 
 // The kernel's counters at the start and end of a command decide whether a limit ended it.
-Task<ExecOutcome> JudgeExit(std::shared_ptr<const LimitEvents> events, LimitCounts before, w::Exited exited) {
+Task<ExecOutcome> JudgeExit(std::shared_ptr<const LimitEvents> events, LimitCounts before,
+                            w::Exited exited) {
   ExecOutcome outcome = FirstVerdict(exited);
   if (!MayHideALimit(outcome)) co_return outcome;
   const LimitCounts now = events->Read();
@@ -102,7 +109,8 @@ Task<ExecOutcome> JudgeExit(std::shared_ptr<const LimitEvents> events, LimitCoun
     outcome.reason = "the sandbox reached its process limit while the command ran";
   } else if (DiskIsFull(exited)) {
     outcome.status = OutcomeStatus::kDiskFull;
-    outcome.reason = exited.disk_free_inodes == 0 ? "the sandbox's disk has no inode left" : "the sandbox's disk is full";
+    outcome.reason = exited.disk_free_inodes == 0 ? "the sandbox's disk has no inode left"
+                                                  : "the sandbox's disk is full";
   }
   co_return outcome;
 }
@@ -113,7 +121,8 @@ Error StartError(const w::Started& started, const sandbox::ExecSpec& spec) {
   switch (started.stage) {
     case w::StartStage::kExec:
       if (error == ENOENT)
-        return Error(ErrorCode::kNotFound, "the command \"" + command + "\" was not found in the sandbox")
+        return Error(ErrorCode::kNotFound,
+                     "the command \"" + command + "\" was not found in the sandbox")
             .WithRemedy("give a path that exists inside, or install it in the root");
       return Error::FromErrno("run \"" + command + "\" in the sandbox", error)
           .WithCode(ErrorCode::kPermissionDenied)
@@ -125,31 +134,44 @@ Error StartError(const w::Started& started, const sandbox::ExecSpec& spec) {
     case w::StartStage::kUser:
       return Error::FromErrno("become the user \"" + spec.user + "\"", error)
           .WithCode(ErrorCode::kInvalidArgument)
-          .WithRemedy("give a name of the sandbox's /etc/passwd or a uid from 0 to 65534; a strict sandbox has one user only");
+          .WithRemedy(
+              "give a name of the sandbox's /etc/passwd or a uid from 0 to 65534; a strict sandbox "
+              "has one user only");
     case w::StartStage::kRlimit:
-      return Error::FromErrno("set the command's resource limits", error).WithCode(ErrorCode::kLimitRefused);
+      return Error::FromErrno("set the command's resource limits", error)
+          .WithCode(ErrorCode::kLimitRefused);
     default:
       return Error::FromErrno("start \"" + command + "\" in the sandbox", error)
-          .WithCode(error == EAGAIN || error == ENOMEM || error == EMFILE ? ErrorCode::kResourceExhausted : ErrorCode::kIo);
+          .WithCode(error == EAGAIN || error == ENOMEM || error == EMFILE
+                        ? ErrorCode::kResourceExhausted
+                        : ErrorCode::kIo);
   }
 }
 
 Status CheckExec(const sandbox::ExecSpec& spec) {
   auto has_nul = [](const std::string& s) { return s.find('\0') != std::string::npos; };
   if (spec.argv.empty() || spec.argv[0].empty())
-    return Error(ErrorCode::kInvalidArgument, "there is no command to run").WithRemedy("give at least one argument");
+    return Error(ErrorCode::kInvalidArgument, "there is no command to run")
+        .WithRemedy("give at least one argument");
   if (std::any_of(spec.argv.begin(), spec.argv.end(), has_nul))
-    return Error(ErrorCode::kInvalidArgument, "an argument of the command holds a NUL byte").WithRemedy("pass binary data on stdin or in a file");
-  if (has_nul(spec.cwd) || has_nul(spec.user)) return Error(ErrorCode::kInvalidArgument, "the working directory or user holds a NUL byte");
+    return Error(ErrorCode::kInvalidArgument, "an argument of the command holds a NUL byte")
+        .WithRemedy("pass binary data on stdin or in a file");
+  if (has_nul(spec.cwd) || has_nul(spec.user))
+    return Error(ErrorCode::kInvalidArgument, "the working directory or user holds a NUL byte");
   if (!spec.cwd.empty() && spec.cwd[0] != '/')
-    return Error(ErrorCode::kInvalidArgument, "the working directory \"" + spec.cwd + "\" is not absolute").WithRemedy("start it with /");
+    return Error(ErrorCode::kInvalidArgument,
+                 "the working directory \"" + spec.cwd + "\" is not absolute")
+        .WithRemedy("start it with /");
   return {};
 }
 
 Status AddEnv(std::vector<std::string>& out, const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
-    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
-      return Error(ErrorCode::kInvalidArgument, "\"" + name + "\" cannot be an environment variable").WithRemedy("use NAME=value without NUL bytes");
+    if (name.empty() || name.find('=') != std::string::npos ||
+        name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
+      return Error(ErrorCode::kInvalidArgument,
+                   "\"" + name + "\" cannot be an environment variable")
+          .WithRemedy("use NAME=value without NUL bytes");
     out.push_back(name + "=" + value);
   }
   return {};
@@ -161,7 +183,8 @@ uint64_t Or(const std::optional<uint64_t>& value) { return value.value_or(l::kNo
 
 std::vector<sandbox::LimitState> ToStates(const std::vector<l::LimitFact>& facts) {
   std::vector<sandbox::LimitState> states;
-  for (const auto& fact : facts) states.push_back({fact.name, fact.enforced != 0, fact.value, fact.by, fact.reason});
+  for (const auto& fact : facts)
+    states.push_back({fact.name, fact.enforced != 0, fact.value, fact.by, fact.reason});
   return states;
 }
 
@@ -178,13 +201,21 @@ l::Limits ToWire(const sandbox::Limits& limits) {
   wire.io_write_bps = Or(limits.io_write_bps);
   wire.io_read_iops = Or(limits.io_read_iops);
   wire.io_write_iops = Or(limits.io_write_iops);
-  if (limits.memory_bandwidth_percent) wire.memory_bandwidth_percent = *limits.memory_bandwidth_percent;
+  if (limits.memory_bandwidth_percent)
+    wire.memory_bandwidth_percent = *limits.memory_bandwidth_percent;
   return wire;
 }
 
-NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, LimitEvents events,
+NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher,
+                             std::shared_ptr<InitClient> init, LimitEvents events,
                              sandbox::SandboxReport report, SandboxDefaults defaults)
-    : id_(std::move(id)), launcher_(launcher), init_(std::move(init)), events_(std::make_shared<const LimitEvents>(std::move(events))), report_(std::move(report)), defaults_(std::move(defaults)), files_(init_) {}
+    : id_(std::move(id)),
+      launcher_(launcher),
+      init_(std::move(init)),
+      events_(std::make_shared<const LimitEvents>(std::move(events))),
+      report_(std::move(report)),
+      defaults_(std::move(defaults)),
+      files_(init_) {}
 
 NativeSandbox::~NativeSandbox() { init_->Close(); }
 
@@ -200,18 +231,22 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
   start.cwd = spec.cwd.empty() ? "/workspace" : spec.cwd;
   start.user = spec.user;
   start.stdio = spec.stdio == sandbox::Stdio::kPty ? w::Stdio::kPty : w::Stdio::kPipes;
-  start.stdin_kind = spec.stdin_kind == sandbox::StdinKind::kOpen ? w::Stdin::kOpen : w::Stdin::kNull;
-  start.overflow = spec.on_overflow == sandbox::OnOverflow::kBlock ? w::Overflow::kBlock : w::Overflow::kDropOldest;
+  start.stdin_kind =
+      spec.stdin_kind == sandbox::StdinKind::kOpen ? w::Stdin::kOpen : w::Stdin::kNull;
+  start.overflow = spec.on_overflow == sandbox::OnOverflow::kBlock ? w::Overflow::kBlock
+                                                                   : w::Overflow::kDropOldest;
   start.rows = spec.rows;
   start.cols = spec.cols;
-  start.timeout_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spec.timeout.value_or(defaults_.wall_time)).count());
+  start.timeout_ns = static_cast<uint64_t>(
+      std::chrono::nanoseconds(spec.timeout.value_or(defaults_.wall_time)).count());
   start.output_limit = spec.output_limit.value_or(defaults_.output_bytes);
   start.ring_bytes = 1024 * 1024;
   start.credit = NativeProcess::kWindow;
   start.label = spec.label.substr(0, w::kMaxText);
   if (wire::Encode(start, 0).size() > wire::kMaxFrame)
-    co_return Error(ErrorCode::kInvalidArgument, "arguments and environment of the command are larger than " +
-                                                     std::to_string(wire::kMaxFrame / 1024) + " KiB together")
+    co_return Error(ErrorCode::kInvalidArgument,
+                    "arguments and environment of the command are larger than " +
+                        std::to_string(wire::kMaxFrame / 1024) + " KiB together")
         .WithRemedy("pass large data on stdin or in a file");
   const LimitCounts before = events_->Read();
   auto init = init_;
@@ -219,20 +254,31 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
   if (!started) {
     Error error = std::move(started).error();
     if (!error.remedy().empty() || error.code() != ErrorCode::kInvalidArgument) co_return error;
-    co_return std::move(error).WithRemedy("give a user of the sandbox's /etc/passwd or a uid from 0 to 65534, and absolute paths inside");
+    co_return std::move(error).WithRemedy(
+        "give a user of the sandbox's /etc/passwd or a uid from 0 to 65534, and absolute paths "
+        "inside");
   }
   if (started->error_number != 0) co_return StartError(*started, spec);
-  Judge judge = [events = events_, before](w::Exited exited) { return JudgeExit(events, before, exited); };
-  co_return std::unique_ptr<sandbox::Process>(new NativeProcess(init, started->process, started->pid, std::move(judge)));
+  Judge judge = [events = events_, before](w::Exited exited) {
+    return JudgeExit(events, before, exited);
+  };
+  co_return std::unique_ptr<sandbox::Process>(
+      new NativeProcess(init, started->process, started->pid, std::move(judge)));
 }
 
-Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Attach(uint32_t handle, uint64_t stdout_from, uint64_t stderr_from) {
+Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Attach(uint32_t handle,
+                                                                      uint64_t stdout_from,
+                                                                      uint64_t stderr_from) {
   auto init = init_;
   auto processes = co_await Processes();
   if (!processes) co_return std::move(processes).error();
-  const auto found = std::find_if(processes->begin(), processes->end(), [&](const auto& p) { return p.handle == handle; });
-  if (found == processes->end()) co_return Error(ErrorCode::kNotFound, "no process " + std::to_string(handle) + " in sandbox " + id_);
-  auto attached = co_await init->Call<w::Attached>(w::Attach{handle, stdout_from, stderr_from, NativeProcess::kWindow});
+  const auto found = std::find_if(processes->begin(), processes->end(),
+                                  [&](const auto& p) { return p.handle == handle; });
+  if (found == processes->end())
+    co_return Error(ErrorCode::kNotFound,
+                    "no process " + std::to_string(handle) + " in sandbox " + id_);
+  auto attached = co_await init->Call<w::Attached>(
+      w::Attach{handle, stdout_from, stderr_from, NativeProcess::kWindow});
   if (!attached) co_return std::move(attached).error();
   // What a limit did before we came is counted against this command, for it may well have been.
   Judge judge = [events = events_](w::Exited exited) { return JudgeExit(events, {}, exited); };
@@ -247,8 +293,8 @@ Task<Result<std::vector<sandbox::ProcessInfo>>> NativeSandbox::Processes() {
   if (!reply) co_return std::move(reply).error();
   std::vector<sandbox::ProcessInfo> infos;
   for (auto& p : reply->processes)
-    infos.push_back({p.process, p.pid, p.ended != 0, p.started_ns, p.stdout_begin, p.stdout_end, p.stderr_begin, p.stderr_end,
-                     std::move(p.command), std::move(p.label)});
+    infos.push_back({p.process, p.pid, p.ended != 0, p.started_ns, p.stdout_begin, p.stdout_end,
+                     p.stderr_begin, p.stderr_end, std::move(p.command), std::move(p.label)});
   co_return infos;
 }
 
@@ -275,20 +321,26 @@ Task<Result<std::vector<sandbox::LimitState>>> NativeSandbox::Update(sandbox::Li
   auto states = ToStates(updated->reply.limits);
   if (limits.open_files) {
     CAISSON_CO_TRY(co_await SetOpenFiles(*limits.open_files));
-    states.push_back({"open_files", true, *limits.open_files, "RLIMIT_NOFILE of commands started from now on", ""});
+    states.push_back({"open_files", true, *limits.open_files,
+                      "RLIMIT_NOFILE of commands started from now on", ""});
   }
   if (limits.wall_time) {
     defaults_.wall_time = *limits.wall_time;
-    states.push_back({"wall_time", true, static_cast<uint64_t>(limits.wall_time->count()), "init's timer, for commands started from now on", ""});
+    states.push_back({"wall_time", true, static_cast<uint64_t>(limits.wall_time->count()),
+                      "init's timer, for commands started from now on", ""});
   }
   if (limits.output_bytes) {
     defaults_.output_bytes = *limits.output_bytes;
-    states.push_back({"output", true, *limits.output_bytes, "init's counter, for commands started from now on", ""});
+    states.push_back({"output", true, *limits.output_bytes,
+                      "init's counter, for commands started from now on", ""});
   }
   for (const auto& state : states) {
-    const auto same = std::find_if(report_.limits.begin(), report_.limits.end(), [&](const auto& k) { return k.name == state.name; });
-    if (same != report_.limits.end()) *same = state;
-    else report_.limits.push_back(state);
+    const auto same = std::find_if(report_.limits.begin(), report_.limits.end(),
+                                   [&](const auto& k) { return k.name == state.name; });
+    if (same != report_.limits.end())
+      *same = state;
+    else
+      report_.limits.push_back(state);
   }
   co_return states;
 }
@@ -308,7 +360,8 @@ Task<Result<SandboxStats>> NativeSandbox::Stats() {
 }
 
 Task<Result<SandboxStats>> NativeSandbox::Destroy() {
-  if (std::exchange(destroyed_, true)) co_return Error(ErrorCode::kGone, "sandbox " + id_ + " has been destroyed already");
+  if (std::exchange(destroyed_, true))
+    co_return Error(ErrorCode::kGone, "sandbox " + id_ + " has been destroyed already");
   auto destroyed = co_await launcher_.Call<l::Destroyed>(l::Destroy{id_});
   init_->Close();
   // It ended by itself before: that is what was asked for.

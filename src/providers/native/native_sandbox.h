@@ -23,15 +23,16 @@ struct SandboxDefaults {
 class NativeSandbox : public sandbox::Sandbox {
  public:
   // `launcher` outlives it.
-  NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init, LimitEvents events,
-                sandbox::SandboxReport report, SandboxDefaults defaults);
+  NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init,
+                LimitEvents events, sandbox::SandboxReport report, SandboxDefaults defaults);
   // Lets go of the sandbox without destroying it.
   ~NativeSandbox() override;
 
   const std::string& id() const override { return id_; }
   const sandbox::SandboxReport& report() const override { return report_; }
   Task<Result<std::unique_ptr<sandbox::Process>>> Start(sandbox::ExecSpec spec) override;
-  Task<Result<std::unique_ptr<sandbox::Process>>> Attach(uint32_t handle, uint64_t stdout_from, uint64_t stderr_from) override;
+  Task<Result<std::unique_ptr<sandbox::Process>>> Attach(uint32_t handle, uint64_t stdout_from,
+                                                         uint64_t stderr_from) override;
   Task<Result<std::vector<sandbox::ProcessInfo>>> Processes() override;
   Task<Status> Release(uint32_t handle) override;
   sandbox::Files& files() override { return files_; }

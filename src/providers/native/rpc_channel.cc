@@ -13,25 +13,37 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 namespace {
 Error Unavailable() {
-  return Error(ErrorCode::kUnavailable, "the helper process behind the sandbox has gone").WithRemedy("look at its messages, then try again");
+  return Error(ErrorCode::kUnavailable, "the helper process behind the sandbox has gone")
+      .WithRemedy("look at its messages, then try again");
 }
 }  // namespace
 
-std::shared_ptr<RpcChannel> RpcChannel::Create(asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors) {
-  return std::shared_ptr<RpcChannel>(new RpcChannel(std::move(executor), std::move(socket), descriptors));
+std::shared_ptr<RpcChannel> RpcChannel::Create(asio::any_io_executor executor, sys::UniqueFd socket,
+                                               Descriptors descriptors) {
+  return std::shared_ptr<RpcChannel>(
+      new RpcChannel(std::move(executor), std::move(socket), descriptors));
 }
 
-RpcChannel::RpcChannel(asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors)
-    : executor_(executor), socket_(executor, socket.Release()), descriptors_(descriptors), last_tag_(std::random_device()()) {
+RpcChannel::RpcChannel(asio::any_io_executor executor, sys::UniqueFd socket,
+                       Descriptors descriptors)
+    : executor_(executor),
+      socket_(executor, socket.Release()),
+      descriptors_(descriptors),
+      last_tag_(std::random_device()()) {
   (void)sys::SetNonBlocking(socket_.native_handle());
 }
 
-void RpcChannel::Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event, std::function<void()> on_closed) {
+void RpcChannel::Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event,
+                       std::function<void()> on_closed) {
   on_event_ = std::move(on_event);
   on_closed_ = std::move(on_closed);
   // The loop keeps the channel alive until it is closed.
-  asio::co_spawn(executor_, [](std::shared_ptr<RpcChannel> self) -> Task<void> { co_await self->ReadLoop(); }(shared_from_this()),
-                 asio::detached);
+  asio::co_spawn(
+      executor_,
+      [](std::shared_ptr<RpcChannel> self) -> Task<void> {
+        co_await self->ReadLoop();
+      }(shared_from_this()),
+      asio::detached);
 }
 
 void RpcChannel::Close() {
@@ -60,8 +72,12 @@ Status RpcChannel::SendNow(std::string bytes) {
     return Unavailable();
   }
   backlog_.push_back(std::move(bytes));
-  asio::co_spawn(executor_, [](std::shared_ptr<RpcChannel> self) -> Task<void> { co_await self->FlushBacklog(); }(shared_from_this()),
-                 asio::detached);
+  asio::co_spawn(
+      executor_,
+      [](std::shared_ptr<RpcChannel> self) -> Task<void> {
+        co_await self->FlushBacklog();
+      }(shared_from_this()),
+      asio::detached);
   return {};
 }
 
@@ -69,8 +85,10 @@ Task<void> RpcChannel::FlushBacklog() {
   auto self = shared_from_this();
   while (!closed_ && !backlog_.empty()) {
     const auto state = sys::SendPacket(socket_.native_handle(), backlog_.front(), {});
-    if (state == sys::PacketState::kOk) backlog_.pop_front();
-    else if (state != sys::PacketState::kWouldBlock || !co_await WaitWritable()) co_return;
+    if (state == sys::PacketState::kOk)
+      backlog_.pop_front();
+    else if (state != sys::PacketState::kWouldBlock || !co_await WaitWritable())
+      co_return;
   }
 }
 
@@ -80,15 +98,19 @@ Task<Status> RpcChannel::WaitWritable() {
   co_return Status();
 }
 
-Task<Result<sys::Packet>> RpcChannel::Exchange(uint32_t tag, std::string bytes, std::vector<int> fds) {
+Task<Result<sys::Packet>> RpcChannel::Exchange(uint32_t tag, std::string bytes,
+                                               std::vector<int> fds) {
   auto self = shared_from_this();
   if (bytes.size() > wire::kMaxFrame)
-    co_return Error(ErrorCode::kInvalidArgument, "the request is larger than " + std::to_string(wire::kMaxFrame / 1024) + " KiB");
+    co_return Error(
+        ErrorCode::kInvalidArgument,
+        "the request is larger than " + std::to_string(wire::kMaxFrame / 1024) + " KiB");
   if (closed_) co_return Unavailable();
   auto pending = std::make_shared<Pending>();
   pending_[tag] = pending;
   for (;;) {
-    const auto state = closed_ ? sys::PacketState::kClosed : sys::SendPacket(socket_.native_handle(), bytes, fds);
+    const auto state =
+        closed_ ? sys::PacketState::kClosed : sys::SendPacket(socket_.native_handle(), bytes, fds);
     // When the other end has gone, the reader takes in its last words and then ends every request.
     if (state != sys::PacketState::kWouldBlock) break;
     if (!co_await WaitWritable()) {
@@ -118,7 +140,9 @@ Task<void> RpcChannel::ReadLoop() {
       if (error) break;
       continue;
     }
-    const auto header = received.state == sys::PacketState::kOk ? wire::PeekHeader(received.packet.bytes) : std::nullopt;
+    const auto header = received.state == sys::PacketState::kOk
+                            ? wire::PeekHeader(received.packet.bytes)
+                            : std::nullopt;
     if (!header) break;
     if (header->tag == 0) {
       if (on_event_) on_event_(*header, received.packet);
@@ -137,7 +161,7 @@ Task<void> RpcChannel::ReadLoop() {
 void RpcChannel::Fail() {
   closed_ = true;
   boost::system::error_code ignored;
-  socket_.close(ignored);
+  (void)socket_.close(ignored);
   for (auto& [tag, pending] : std::exchange(pending_, {})) pending->done.Set(executor_);
   if (auto closed = std::exchange(on_closed_, nullptr)) closed();
 }

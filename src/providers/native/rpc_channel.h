@@ -1,8 +1,9 @@
 // RpcChannel: requests with replies, and events, over a SEQPACKET socket of wire/frame.h.
 //
-// One coroutine reads; it hands each reply to the request of its tag and each event (tag 0) to the handler.
-// When the socket closes or the other end breaks the protocol, every pending and later request fails with
-// kUnavailable and `on_closed` runs once. Used from one strand; shared by whoever has requests in flight.
+// One coroutine reads; it hands each reply to the request of its tag and each event (tag 0) to the
+// handler. When the socket closes or the other end breaks the protocol, every pending and later
+// request fails with kUnavailable and `on_closed` runs once. Used from one strand; shared by
+// whoever has requests in flight.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -25,10 +26,13 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
  public:
   enum class Descriptors { kAccept, kRefuse };  // kRefuse: the other end is inside a sandbox
 
-  static std::shared_ptr<RpcChannel> Create(boost::asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors);
+  static std::shared_ptr<RpcChannel> Create(boost::asio::any_io_executor executor,
+                                            sys::UniqueFd socket, Descriptors descriptors);
 
-  // Starts reading. The handlers run on the executor and must not outlive what they refer to: Close first.
-  void Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event, std::function<void()> on_closed);
+  // Starts reading. The handlers run on the executor and must not outlive what they refer to: Close
+  // first.
+  void Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event,
+             std::function<void()> on_closed);
   void Close();
   bool closed() const { return closed_; }
 
@@ -91,7 +95,8 @@ Result<Message> ParseReply(const sys::Packet& packet, ToError to_error) {
   } else if (header && header->type == static_cast<uint16_t>(Message::kType)) {
     if (auto message = wire::Decode<Message>(packet.bytes)) return *std::move(message);
   }
-  return Error(ErrorCode::kProtocol, "a helper of Caisson's answered with something else than expected");
+  return Error(ErrorCode::kProtocol,
+               "a helper of Caisson's answered with something else than expected");
 }
 
 }  // namespace caisson::native

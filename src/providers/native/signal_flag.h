@@ -27,7 +27,9 @@ class SignalFlag {
     if (set_) co_return;
     co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
         [this](auto handler) {
-          waiter_ = [h = std::make_shared<decltype(handler)>(std::move(handler))]() mutable { std::move (*h)(); };
+          waiter_ = [h = std::make_shared<decltype(handler)>(std::move(handler))]() mutable {
+            std::move (*h)();
+          };
         },
         boost::asio::use_awaitable);
   }
