@@ -83,7 +83,7 @@ Task<Result<Lines>> Measure(asio::any_io_executor executor, std::string home, co
   auto provider = co_await native::NativeProvider::Open(
       executor, {.run_dir = home + "/run", .state_dir = home}, native::Keeping::kEphemeral);
   if (!provider) co_return std::move(provider).error();
-  co_return co_await row->measure(**provider, options);
+  co_return co_await row->measure(provider->get(), options);
 }
 
 Task<void> MeasureInto(asio::any_io_executor executor, std::string home, const Row* row,

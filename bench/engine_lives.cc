@@ -21,7 +21,7 @@ volatile sig_atomic_t stop_requested = 0;
 
 // What the workers of one crowd share.
 struct Plan {
-  sandbox::Provider& provider;
+  sandbox::Provider* provider;
   int left;
   std::optional<double> deadline_us;
   std::vector<Life> lives;
@@ -81,28 +81,28 @@ Task<void> Sleep(std::chrono::milliseconds duration) {
   co_await timer.async_wait(asio::use_awaitable);
 }
 
-Task<Status> RunTrue(sandbox::Sandbox& sandbox) {
+Task<Status> RunTrue(sandbox::Sandbox* sandbox) {
   sandbox::ExecSpec spec;
   spec.argv = {"/bin/true"};
-  CAISSON_CO_ASSIGN(const auto result, co_await sandbox::Run(&sandbox, std::move(spec)));
+  CAISSON_CO_ASSIGN(const auto result, co_await sandbox::Run(sandbox, std::move(spec)));
   if (!result.outcome.Succeeded())
     co_return Error(ErrorCode::kInternal,
                     "/bin/true in a sandbox did not succeed: " + result.outcome.reason);
   co_return Status();
 }
 
-Task<Result<Life>> LiveOnce(sandbox::Provider& provider) {
+Task<Result<Life>> LiveOnce(sandbox::Provider* provider) {
   CAISSON_CO_TRY(CheckStop());
   const double begin = NowUs();
-  CAISSON_CO_ASSIGN(auto box, co_await provider.Create({}));
+  CAISSON_CO_ASSIGN(auto box, co_await provider->Create({}));
   const double created = NowUs();
-  CAISSON_CO_TRY(co_await RunTrue(*box));
+  CAISSON_CO_TRY(co_await RunTrue(box.get()));
   const double ran = NowUs();
   CAISSON_CO_TRY(co_await box->Destroy());
   co_return Life{created - begin, ran - created, NowUs() - ran};
 }
 
-Task<Result<std::vector<Life>>> LiveMany(sandbox::Provider& provider, int count) {
+Task<Result<std::vector<Life>>> LiveMany(sandbox::Provider* provider, int count) {
   std::vector<Life> lives;
   lives.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -112,7 +112,7 @@ Task<Result<std::vector<Life>>> LiveMany(sandbox::Provider& provider, int count)
   co_return lives;
 }
 
-Task<Result<Crowd>> LiveTogether(sandbox::Provider& provider, int workers, int count,
+Task<Result<Crowd>> LiveTogether(sandbox::Provider* provider, int workers, int count,
                                  std::optional<std::chrono::milliseconds> until) {
   const double begin = NowUs();
   Plan plan{provider, count, std::nullopt, {}};
@@ -123,17 +123,17 @@ Task<Result<Crowd>> LiveTogether(sandbox::Provider& provider, int workers, int c
   co_return Crowd{std::move(plan.lives), NowUs() - begin};
 }
 
-Task<Status> HoldMore(sandbox::Provider& provider, std::vector<SandboxPtr>& held, size_t count) {
+Task<Status> HoldMore(sandbox::Provider* provider, std::vector<SandboxPtr>* held, size_t count) {
   size_t left = count;
   Crew crew(co_await asio::this_coro::executor);
-  for (int i = 0; i < kHands; ++i) crew.Add(Maker(&provider, &held, &left));
+  for (int i = 0; i < kHands; ++i) crew.Add(Maker(provider, held, &left));
   co_return co_await crew.Wait();
 }
 
-Task<Status> HoldFewer(std::vector<SandboxPtr>& held, size_t count) {
-  const size_t until = held.size() > count ? held.size() - count : 0;
+Task<Status> HoldFewer(std::vector<SandboxPtr>* held, size_t count) {
+  const size_t until = held->size() > count ? held->size() - count : 0;
   Crew crew(co_await asio::this_coro::executor);
-  for (int i = 0; i < kHands; ++i) crew.Add(Destroyer(&held, until));
+  for (int i = 0; i < kHands; ++i) crew.Add(Destroyer(held, until));
   co_return co_await crew.Wait();
 }
 

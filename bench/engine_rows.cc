@@ -51,7 +51,7 @@ Samples Take(const std::vector<Life>& lives, Part part) {
   return samples;
 }
 
-Task<Status> WarmUp(sandbox::Provider& provider) {
+Task<Status> WarmUp(sandbox::Provider* provider) {
   CAISSON_CO_TRY(co_await LiveMany(provider, kWarmLives));
   co_await Sleep(200ms);
   co_return Status();
@@ -71,7 +71,7 @@ json::object WithSamples(json::object line, const Samples& samples) {
 }
 
 template <typename Part>
-Task<Result<Lines>> MeasureLives(sandbox::Provider& provider, RowOptions options,
+Task<Result<Lines>> MeasureLives(sandbox::Provider* provider, RowOptions options,
                                  std::string_view name, Part part) {
   CAISSON_CO_TRY(co_await WarmUp(provider));
   CAISSON_CO_ASSIGN(const auto lives, co_await LiveMany(provider, RunsOf(options)));
@@ -83,29 +83,29 @@ Task<Result<Lines>> MeasureLives(sandbox::Provider& provider, RowOptions options
   co_return Lines{std::move(line)};
 }
 
-Task<Result<Lines>> MeasureCycle(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureCycle(sandbox::Provider* provider, RowOptions options) {
   return MeasureLives(provider, options, "cycle", [](const Life& life) { return life.total(); });
 }
-Task<Result<Lines>> MeasureCreate(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureCreate(sandbox::Provider* provider, RowOptions options) {
   return MeasureLives(provider, options, "create", [](const Life& life) { return life.create; });
 }
-Task<Result<Lines>> MeasureDestroy(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureDestroy(sandbox::Provider* provider, RowOptions options) {
   return MeasureLives(provider, options, "destroy", [](const Life& life) { return life.destroy; });
 }
 
 // Commands in one sandbox that lives on. It may use all CPUs: the default share of one would be
 // used up by so many commands in a row, and the kernel's throttling would be what is measured.
-Task<Result<Lines>> MeasureExec(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureExec(sandbox::Provider* provider, RowOptions options) {
   CAISSON_CO_TRY(co_await WarmUp(provider));
   sandbox::SandboxSpec spec;
   spec.limits.cpu_millis = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)) * 1000;
-  CAISSON_CO_ASSIGN(auto box, co_await provider.Create(std::move(spec)));
-  for (int i = 0; i < kWarmLives; ++i) CAISSON_CO_TRY(co_await RunTrue(*box));
+  CAISSON_CO_ASSIGN(auto box, co_await provider->Create(std::move(spec)));
+  for (int i = 0; i < kWarmLives; ++i) CAISSON_CO_TRY(co_await RunTrue(box.get()));
   Samples samples;
   for (int i = RunsOf(options); i > 0; --i) {
     CAISSON_CO_TRY(CheckStop());
     const double begin = NowUs();
-    CAISSON_CO_TRY(co_await RunTrue(*box));
+    CAISSON_CO_TRY(co_await RunTrue(box.get()));
     samples.push_back(NowUs() - begin);
   }
   CAISSON_CO_TRY(co_await box->Destroy());
@@ -114,7 +114,7 @@ Task<Result<Lines>> MeasureExec(sandbox::Provider& provider, RowOptions options)
 
 // --- many at once --------------------------------------------------------------------------------
 
-Task<Result<Lines>> MeasureSustained(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureSustained(sandbox::Provider* provider, RowOptions options) {
   CAISSON_CO_TRY(co_await LiveTogether(provider, kWorkers, 10 * kWarmLives, std::nullopt));
   const auto time = options.length == Length::kQuick ? 2000ms : 6000ms;
   CAISSON_CO_ASSIGN(const Crowd crowd, co_await LiveTogether(provider, kWorkers, INT_MAX, time));
@@ -145,7 +145,7 @@ Task<Status> CreateInto(sandbox::Provider* provider, Burst* burst) {
   co_return Status();
 }
 
-Task<Result<Lines>> MeasureBurst(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureBurst(sandbox::Provider* provider, RowOptions options) {
   const int rounds = options.length == Length::kQuick ? 1 : 5;
   CAISSON_CO_TRY(co_await WarmUp(provider));
   Samples each, totals, serials;
@@ -155,23 +155,23 @@ Task<Result<Lines>> MeasureBurst(sandbox::Provider& provider, RowOptions options
     Burst serial;
     for (size_t i = 0; i < kBurst; ++i) {
       CAISSON_CO_TRY(CheckStop());
-      CAISSON_CO_TRY(co_await CreateInto(&provider, &serial));
+      CAISSON_CO_TRY(co_await CreateInto(provider, &serial));
     }
     if (serial.failures > 0) co_return Error(ErrorCode::kInternal, serial.first_failure);
     serials.push_back(Percentile(serial.created_us, 0.5) * static_cast<double>(kBurst));
-    CAISSON_CO_TRY(co_await HoldFewer(serial.held, kBurst));
+    CAISSON_CO_TRY(co_await HoldFewer(&serial.held, kBurst));
     co_await Sleep(kSettle);
 
     Burst burst;
     Crew crew(co_await asio::this_coro::executor);
     const double begin = NowUs();
-    for (size_t i = 0; i < kBurst; ++i) crew.Add(CreateInto(&provider, &burst));
+    for (size_t i = 0; i < kBurst; ++i) crew.Add(CreateInto(provider, &burst));
     CAISSON_CO_TRY(co_await crew.Wait());
     totals.push_back(NowUs() - begin);
     each.insert(each.end(), burst.created_us.begin(), burst.created_us.end());
     failures += burst.failures;
     if (first_failure.empty()) first_failure = burst.first_failure;
-    CAISSON_CO_TRY(co_await HoldFewer(burst.held, kBurst));
+    CAISSON_CO_TRY(co_await HoldFewer(&burst.held, kBurst));
     co_await Sleep(kSettle);
   }
   if (each.empty()) co_return Error(ErrorCode::kInternal, "every create failed: " + first_failure);
@@ -228,12 +228,12 @@ json::object MemoryLine(const Snapshot& before, const Snapshot& after, int64_t c
   return line;
 }
 
-Task<Result<Lines>> MeasureIdle(sandbox::Provider& provider, RowOptions) {
+Task<Result<Lines>> MeasureIdle(sandbox::Provider* provider, RowOptions) {
   CAISSON_CO_TRY(co_await WarmUp(provider));
   co_await Sleep(kSettle);
   CAISSON_CO_ASSIGN(const Snapshot before, TakeSnapshot());
   std::vector<SandboxPtr> held;
-  CAISSON_CO_TRY(co_await HoldMore(provider, held, kIdle));
+  CAISSON_CO_TRY(co_await HoldMore(provider, &held, kIdle));
   co_await Sleep(kSettle);
   CAISSON_CO_ASSIGN(const Snapshot after, TakeSnapshot());
   if (after.init_private.size() < kIdle)
@@ -243,16 +243,16 @@ Task<Result<Lines>> MeasureIdle(sandbox::Provider& provider, RowOptions) {
   size_t alive = 0;
   for (const auto& box : held) {
     CAISSON_CO_TRY(CheckStop());
-    if (co_await RunTrue(*box)) ++alive;
+    if (co_await RunTrue(box.get())) ++alive;
   }
   line["alive"] = alive;
   line["n"] = kIdle;
-  CAISSON_CO_TRY(co_await HoldFewer(held, kIdle));
+  CAISSON_CO_TRY(co_await HoldFewer(&held, kIdle));
   co_return Lines{std::move(line)};
 }
 
 // Up and down again, so that a machine that gets slower with time does not look like a slope.
-Task<Result<Lines>> MeasureCurve(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureCurve(sandbox::Provider* provider, RowOptions options) {
   constexpr size_t kPoints[] = {1, 10, 100, 300, 1000};
   const int runs = options.length == Length::kQuick ? 25 : 100;
   CAISSON_CO_TRY(co_await WarmUp(provider));
@@ -261,13 +261,13 @@ Task<Result<Lines>> MeasureCurve(sandbox::Provider& provider, RowOptions options
   for (size_t step = 0; step < 2 * std::size(kPoints); ++step) {
     const size_t point = step < std::size(kPoints) ? step : 2 * std::size(kPoints) - 1 - step;
     const size_t live = kPoints[point];
-    if (held.size() < live) CAISSON_CO_TRY(co_await HoldMore(provider, held, live - held.size()));
-    if (held.size() > live) CAISSON_CO_TRY(co_await HoldFewer(held, held.size() - live));
+    if (held.size() < live) CAISSON_CO_TRY(co_await HoldMore(provider, &held, live - held.size()));
+    if (held.size() > live) CAISSON_CO_TRY(co_await HoldFewer(&held, held.size() - live));
     co_await Sleep(kSettle);
     CAISSON_CO_ASSIGN(const auto lives, co_await LiveMany(provider, runs));
     for (const Life& life : lives) samples[point].push_back(life.total());
   }
-  CAISSON_CO_TRY(co_await HoldFewer(held, held.size()));
+  CAISSON_CO_TRY(co_await HoldFewer(&held, held.size()));
   Lines lines;
   for (size_t point = 0; point < std::size(kPoints); ++point) {
     lines.push_back(TimesLine("curve", samples[point]));
@@ -288,7 +288,7 @@ Result<Residue> ReadResidue() {
 }
 
 // What is left behind when the kernel has had ten seconds to free what it frees late.
-Task<Result<Lines>> MeasureManyLives(sandbox::Provider& provider, RowOptions options) {
+Task<Result<Lines>> MeasureManyLives(sandbox::Provider* provider, RowOptions options) {
   const int count = options.length == Length::kQuick ? 1000 : 10000;
   CAISSON_CO_TRY(co_await LiveTogether(provider, kWorkers, 20 * kWarmLives, std::nullopt));
   co_await Sleep(2 * kSettle);

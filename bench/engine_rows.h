@@ -24,7 +24,7 @@ using Lines = std::vector<boost::json::object>;
 struct Row {
   std::string_view name;
   // Measures with a provider that nothing has used yet. A sandbox that fails fails the row.
-  Task<Result<Lines>> (*measure)(sandbox::Provider& provider, RowOptions options);
+  Task<Result<Lines>> (*measure)(sandbox::Provider* provider, RowOptions options);
   std::string_view skipped;  // why there is no `measure`
 };
 

@@ -1,4 +1,5 @@
-// Both ends of the launcher's protocol: any bytes are decoded or refused, and what decodes encodes to itself.
+// Both ends of the launcher's protocol: any bytes are decoded or refused, and what decodes encodes
+// to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -12,7 +13,8 @@ static void RoundTrip(std::string_view packet, uint32_t tag) {
   const auto message = caisson::wire::Decode<Message>(packet);
   if (!message) return;
   const std::string again = caisson::wire::Encode(*message, tag);
-  if (again.substr(caisson::wire::kHeaderSize) != packet.substr(caisson::wire::kHeaderSize)) abort();
+  if (again.substr(caisson::wire::kHeaderSize) != packet.substr(caisson::wire::kHeaderSize))
+    abort();
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

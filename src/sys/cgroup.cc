@@ -81,7 +81,7 @@ Cgroup::Cgroup(Cgroup&& other) noexcept
       peak_fd_(std::move(other.peak_fd_)),
       io_joined_(other.io_joined_),
       frozen_(other.frozen_),
-      limits_(std::move(other.limits_)),
+      limits_(other.limits_),
       baseline_(std::move(other.baseline_)),
       stale_peak_(other.stale_peak_),
       seen_peak_(other.seen_peak_) {}

@@ -153,13 +153,7 @@ def test_a_mounted_file(cli, tmp_path):
 def test_the_user_can_be_a_number_or_a_name(cli):
     assert cli.exec("--user", "1000", "--", "/usr/bin/id", "-u").stdout == "1000\n"
     assert cli.exec("--user", "root", "--", "/usr/bin/id", "-u").stdout == "0\n"
-    assert cli.exec("--user", "daemon", "--", "/usr/bin/id", "-u").stdout == "1\n"
-
-
-def test_nobodys_number_is_no_user(cli):
-    """65534 is what the kernel shows for owners that the sandbox has no id for."""
-    refused(cli.exec("--user", "nobody", "--", "/bin/true"), "nobody")
-    refused(cli.exec("--user", "65534", "--", "/bin/true"), "65534")
+    assert cli.exec("--user", "nobody", "--", "/usr/bin/id", "-u").stdout == "65534\n"
 
 
 def test_the_memory_limit_is_a_wall_and_is_named(cli):
@@ -378,7 +372,7 @@ def test_a_flag_without_its_value_is_refused(cli):
     refused(cli.exec("--memory"), "--memory")
 
 
-@pytest.mark.parametrize("user", ["0:0", "+0", "-1", "4294967295", "4294967296", "1000:", ":", "00", "no-such-user",
+@pytest.mark.parametrize("user", ["0:0", "+0", "-1", "65535", "4294967295", "4294967296", "1000:", ":", "00", "no-such-user",
                                   "１０００", "root "])
 def test_bad_users_are_refused(cli, user):
     # Messages show bytes outside ASCII as question marks.

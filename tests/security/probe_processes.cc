@@ -70,7 +70,8 @@ Verdict ChangeMemoryMap() { return Judge(prctl(PR_SET_MM, PR_SET_MM_BRK, 0, 0, 0
 Verdict CoreLimit() {
   rlimit limit{};
   getrlimit(RLIMIT_CORE, &limit);
-  return Unless(limit.rlim_max == 0 ? "" : "core files are possible");
+  // 1 is less than any core file, and unlike 0 keeps the kernel from starting a core_pattern pipe (core(5)).
+  return Unless(limit.rlim_max <= 1 ? "" : "core files are possible");
 }
 
 // Children that only wait; all are gone when it returns.

@@ -60,27 +60,28 @@ bool Offers(const HostView& host, std::string_view fact) {
 }
 
 Task<void> AskLauncher(asio::any_io_executor executor, LauncherPaths paths, Probing probing,
-                       HostView& host, DoctorReport& report) {
+                       HostView* host, DoctorReport* report) {
   const auto start = Clock::now();
   auto provider = co_await NativeProvider::Open(executor, std::move(paths), Keeping::kEphemeral);
-  report.launcher_start = Since(start);
+  report->launcher_start = Since(start);
   if (!provider) {
-    host.launcher_error = provider.error().message();
-    host.launcher_remedy = provider.error().remedy();
+    host->launcher_error = provider.error().message();
+    host->launcher_remedy = provider.error().remedy();
     co_return;
   }
-  host.facts = report.facts = (*provider)->host().host;
-  report.mode = host.Fact("mode").value_or("");
+  host->facts = report->facts = (*provider)->host().host;
+  report->mode = host->Fact("mode").value_or("");
   if (probing == Probing::kSkip) co_return;
   const Canary canary;
   for (const auto profile : {sandbox::Profile::kDefault, sandbox::Profile::kStrict}) {
     ProbeSurroundings surroundings{.canary = canary.path(),
                                    .marker = RandomName(),
-                                   .memory_limit = Offers(host, "cgroup_memory"),
-                                   .pids_limit = Offers(host, "cgroup_pids"),
-                                   .cpu_limit = Offers(host, "cgroup_cpu"),
-                                   .many_ids = host.Fact("ids").value_or("").starts_with("65536")};
-    report.sandboxes.push_back(co_await TrySandbox(**provider, profile, std::move(surroundings)));
+                                   .memory_limit = Offers(*host, "cgroup_memory"),
+                                   .pids_limit = Offers(*host, "cgroup_pids"),
+                                   .cpu_limit = Offers(*host, "cgroup_cpu"),
+                                   .many_ids = host->Fact("ids").value_or("").starts_with("65536")};
+    report->sandboxes.push_back(
+        co_await TrySandbox(provider->get(), profile, std::move(surroundings)));
   }
 }
 
@@ -108,7 +109,7 @@ DoctorReport Examine(const LauncherPaths& paths, Probing probing) {
   HostView host = HostView::OfThisHost(paths.state_dir);
   report.kernel = host.kernel_release;
   asio::io_context context(1);
-  asio::co_spawn(context, AskLauncher(context.get_executor(), paths, probing, host, report),
+  asio::co_spawn(context, AskLauncher(context.get_executor(), paths, probing, &host, &report),
                  asio::detached);
   context.run();
   const auto before = Clock::now();

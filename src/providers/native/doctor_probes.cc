@@ -183,17 +183,17 @@ sandbox::ExecSpec CommandOf(const Probe& probe, const ProbeSurroundings& surroun
   return spec;
 }
 
-Task<ProbeLine> RunProbe(sandbox::Sandbox& sandbox, const Probe& probe,
-                         const ProbeSurroundings& surroundings) {
-  if (const auto obstacle = Obstacle(probe, surroundings); !obstacle.empty())
-    co_return ProbeLine{probe.name, ProbeStatus::kSkipped, std::string(obstacle)};
-  auto result = co_await sandbox::Run(&sandbox, CommandOf(probe, surroundings));
-  if (!result) co_return ProbeLine{probe.name, ProbeStatus::kBroken, result.error().message()};
-  auto line = Judge(probe, result->outcome, result->out, result->err);
+Task<ProbeLine> RunProbe(sandbox::Sandbox* sandbox, const Probe* probe,
+                         const ProbeSurroundings* surroundings) {
+  if (const auto obstacle = Obstacle(*probe, *surroundings); !obstacle.empty())
+    co_return ProbeLine{probe->name, ProbeStatus::kSkipped, std::string(obstacle)};
+  auto result = co_await sandbox::Run(sandbox, CommandOf(*probe, *surroundings));
+  if (!result) co_return ProbeLine{probe->name, ProbeStatus::kBroken, result.error().message()};
+  auto line = Judge(*probe, result->outcome, result->out, result->err);
   for (const char* directory : {"/usr/", "/etc/"})
-    if (probe.script.contains("@marker@") &&
-        access((directory + surroundings.marker).c_str(), F_OK) == 0)
-      line = {probe.name, ProbeStatus::kBroken, Concat({"the file is in the host's ", directory})};
+    if (probe->script.contains("@marker@") &&
+        access((directory + surroundings->marker).c_str(), F_OK) == 0)
+      line = {probe->name, ProbeStatus::kBroken, Concat({"the file is in the host's ", directory})};
   co_return line;
 }
 
@@ -255,12 +255,12 @@ ProbeLine Judge(const Probe& probe, const sandbox::ExecOutcome& outcome, std::st
   return {probe.name, ProbeStatus::kBroken, std::move(detail)};
 }
 
-Task<SandboxTrial> TrySandbox(sandbox::Provider& provider, Profile profile,
+Task<SandboxTrial> TrySandbox(sandbox::Provider* provider, Profile profile,
                               ProbeSurroundings surroundings) {
   SandboxTrial trial;
   trial.profile = profile;
   auto start = Clock::now();
-  auto sandbox = co_await provider.Create(SpecOf(profile, surroundings));
+  auto sandbox = co_await provider->Create(SpecOf(profile, surroundings));
   trial.create = Since(start);
   if (!sandbox) {
     trial.error = sandbox.error().message();
@@ -272,7 +272,7 @@ Task<SandboxTrial> TrySandbox(sandbox::Provider& provider, Profile profile,
   for (const auto& probe : kProbes) {
     if ((probe.profiles & (profile == Profile::kDefault ? kDefaultOnly : kStrictOnly)) == 0)
       continue;
-    trial.probes.push_back(co_await RunProbe(**sandbox, probe, surroundings));
+    trial.probes.push_back(co_await RunProbe(sandbox->get(), &probe, &surroundings));
     if (trial.first_exec.count() == 0) trial.first_exec = Since(start);
   }
   trial.probing = Since(begin);

@@ -48,7 +48,7 @@ struct SandboxTrial {
 
 // Makes a sandbox of `profile` with small limits, runs every probe that applies and destroys it.
 // Never fails as a task: what went wrong is in the result. `provider` must outlive the task.
-Task<SandboxTrial> TrySandbox(sandbox::Provider& provider, sandbox::Profile profile,
+Task<SandboxTrial> TrySandbox(sandbox::Provider* provider, sandbox::Profile profile,
                               ProbeSurroundings surroundings);
 
 // --- for tests

@@ -160,8 +160,7 @@ Task<void> RpcChannel::ReadLoop() {
 
 void RpcChannel::Fail() {
   closed_ = true;
-  boost::system::error_code ignored;
-  (void)socket_.close(ignored);
+  sys::UniqueFd(socket_.release()).Reset();  // what waits for it is told that it was cancelled
   for (auto& [tag, pending] : std::exchange(pending_, {})) pending->done.Set(executor_);
   if (auto closed = std::exchange(on_closed_, nullptr)) closed();
 }

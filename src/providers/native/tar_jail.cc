@@ -71,7 +71,7 @@ void DieWith(pid_t parent) {
 void ArrangeDescriptors(int input, int report) {
   const int high_input = ::fcntl(input, F_DUPFD, 16);
   const int high_report = ::fcntl(report, F_DUPFD, 16);
-  const int null = ::open("/dev/null", O_RDWR);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (high_input < 0 || high_report < 0 || null < 0) ::_exit(1);
   for (int fd = 0; fd <= 2; ++fd)
     if (::dup2(null, fd) != fd) ::_exit(1);
