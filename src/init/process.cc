@@ -74,6 +74,7 @@ Process::Process(uint32_t id, wire::init::Start& start, SpawnPlan plan, Supervis
       limit_left_(start.output_limit),
       attached_(start.credit > 0),
       credit_(start.credit),
+      window_(start.credit),
       command_(ShownCommand(start.argv)),
       label_(std::move(start.label)) {}
 
@@ -208,8 +209,12 @@ void Process::OnEvent(Source source, uint32_t events, Outbox& outbox) {
 
 size_t Process::RoomIn(const Stream& stream) const {
   size_t room = stream.ring.capacity();
-  if (overflow_ == Overflow::kBlock) room -= static_cast<size_t>(stream.ring.end() - stream.sent);
-  return room;
+  if (overflow_ != Overflow::kBlock) return room;
+  // What was sent and not yet credited may have gone to an owner who is dead: the next one asks for
+  // it again. An owner whose window is larger than the ring has waived that.
+  uint64_t needed = stream.ring.end() - stream.sent;
+  if (window_ <= room) needed += unacknowledged_;
+  return needed < room ? room - static_cast<size_t>(needed) : 0;
 }
 
 ssize_t Process::Discard(Stream& stream) {
@@ -288,6 +293,7 @@ bool Process::Pump(Outbox& outbox) {
       if (!outbox.SendOutput(id_, which, stream.sent, spans)) return false;
       stream.sent += spans.size;
       credit_ -= spans.size;
+      unacknowledged_ += spans.size;
     }
   }
   if (state_ == State::kFinished && attached_ && !exited_sent_) {
@@ -431,12 +437,14 @@ wire::init::Attached Process::Attach(const wire::init::Attach& request) {
   }
   attached_ = true;
   exited_sent_ = false;
-  credit_ = request.credit;
+  credit_ = window_ = request.credit;
+  unacknowledged_ = 0;
   return {.stdout_from = streams_[0].sent, .stderr_from = streams_[1].sent};
 }
 
 void Process::AddCredit(uint64_t bytes) {
   if (attached_) credit_ += std::min(bytes, UINT64_MAX - credit_);
+  unacknowledged_ -= std::min(bytes, unacknowledged_);
 }
 
 void Process::ForgetOwner() {

@@ -140,6 +140,8 @@ class Process {
   bool exited_sent_ = false;
   bool released_ = false;
   uint64_t credit_;
+  uint64_t window_;              // credit that the owner began with
+  uint64_t unacknowledged_ = 0;  // bytes sent to the owner that it has given no new credit for
   uint64_t deadline_ns_ = kNever;
   uint64_t drain_until_ns_ = kNever;
   uint64_t started_ns_ = 0;

@@ -22,7 +22,7 @@ using wire::init::StartStage;
 
 constexpr std::string_view kDefaultPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-constexpr char kOomScore[] = "500";  // the kernel prefers a command to init
+constexpr char kOomScore[] = "900";  // above init's own: the kernel prefers a command to init
 constexpr size_t kMaxCandidates = 256;
 
 Error Invalid(std::string what) { return Error::FromErrno(std::move(what), EINVAL); }

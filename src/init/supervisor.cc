@@ -79,12 +79,13 @@ CAISSON_NO_SANITIZE void Spawn(Supervision& block) {
                       reinterpret_cast<int*>(&block.child_pid), SpawnChild, &block.spawn);
   }
   if (result < 0) block.report.error_number.store(static_cast<int>(-result));
+  // First of all, while the new program is still being loaded.
+  if (block.report.needs_oom_score.load() && block.report.error_number.load() == 0)
+    RaiseOomScoreOf(block.child_pid.load());
   RawSyscall(SYS_close_range, 0, kReportFd - 1, 0);
   DropCapabilities();
-  const bool raise = block.report.needs_oom_score.load() && block.report.error_number.load() == 0;
   block.spawned.store(true);  // the child no longer runs in this memory
   Report(block);
-  if (raise) RaiseOomScoreOf(block.child_pid.load());
 }
 
 CAISSON_NO_SANITIZE int SupervisorMain(void* argument) {

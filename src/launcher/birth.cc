@@ -15,6 +15,7 @@
 #include "sys/capabilities.h"
 #include "sys/mounts.h"
 #include "sys/packet.h"
+#include "sys/text_file.h"
 #include "sys/user_ns.h"
 
 namespace caisson::launcher {
@@ -140,6 +141,10 @@ Status PrepareNodes(Box& box) {
     const int node = sys::CloneTree(AT_FDCWD, path.c_str());
     if (node < 0) return Error::FromErrno("copy the mount of " + path, -node);
     box.birth->nodes.emplace_back(node);
+    // The node is the host's own: it can be read and written, but its times and attributes stay.
+    const int error = sys::SetMountAttributes(
+        node, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, -1);
+    if (error < 0) return Error::FromErrno("protect the mount of " + path, -error);
     box.birth->plan.nodes[i] = node;
   }
   return {};
@@ -159,9 +164,9 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   plan.rootless = host.rootless ? 1 : 0;
   plan.uid = strict ? uid : 0;
   plan.first_id = box.berth->ids.first_id();
-  plan.capabilities = strict                          ? 0
-                      : Ablated(Layer::kCapabilities) ? kAllCaps
-                                                      : sys::kPackageManagerCaps;
+  plan.capabilities = Ablated(Layer::kCapabilities) ? kAllCaps
+                      : strict                      ? 0
+                                                    : sys::kPackageManagerCaps;
   // With one id there is nobody to become, and setgroups(2) is denied in an ordinary user's
   // namespace.
   if (host.ids.kind == IdPlan::Kind::kSingle)
@@ -198,6 +203,7 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   box.control = std::move(pair.first);
   box.birth->plan.report = report_write.get();
   box.birth->plan.go = go_read.get();
+  box.birth->plan.go_write = box.birth->go.get();
   box.birth->plan.control = pair.second.get();
   box.birth->plan.net_ns = net.get();
   CAISSON_TRY(host.dock->Enter());
@@ -250,13 +256,18 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   if (host.rootless) CAISSON_TRY(PrepareNodes(*box));
   FillPlan(host, *box, *root, uid);
   CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
+  // When the host runs out of memory, sandboxes go before anything else; init makes its commands go
+  // before itself.
+  (void)sys::TryWriteText(
+      AT_FDCWD, ("/proc/" + std::to_string(box->init.pid()) + "/oom_score_adj").c_str(), "500");
   // The child builds its root while we attach it; it waits for the byte before it goes on.
   if (box->cgroup)
     CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid())
                                            : box->cgroup->Attach(box->init.pid()));
   if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
   CrashPoint("cgroup attached");
-  if (write(box->birth->go.get(), "g", 1) != 1)
+  // A child that has failed already (EPIPE) says why on the report pipe.
+  if (write(box->birth->go.get(), "g", 1) != 1 && errno != EPIPE)
     return Error::FromErrno("release the sandbox's init");
   box->birth->go.Reset();
   CAISSON_TRY(sys::SetNonBlocking(box->control.get()));

@@ -103,7 +103,12 @@ int DropResourceCapability() {
   return syscall(SYS_capset, &header, data) == 0 ? 0 : errno;
 }
 
-int Session(const JailPlan&) {
+int Session(const JailPlan& plan) {
+  // A launcher that dies now takes us along: otherwise we would keep its owner's socket and its
+  // instance's lock. A change of credentials clears the signal, so it is set again later; until
+  // then the pipe tells.
+  close(plan.go_write);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
   if (const int error = DropResourceCapability(); error != 0) return error;
   if (setsid() < 0) return errno;
   // An anonymous session keyring of its own; kernels without keyrings have none to share.
@@ -200,7 +205,7 @@ int Dev(const JailPlan& plan) {
   AppendNumber(gid, plan.rootless != 0 ? 0 : plan.first_id + 5);  // tty
   const sys::FsOption pts_options[] = {
       {"source", "devpts"}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", "16"}, {"gid", gid}};
-  int mount = sys::NewFs("devpts", pts_options, plan.rootless != 0 ? 3 : 5,
+  int mount = sys::NewFs("devpts", pts_options, plan.rootless != 0 ? 4 : 5,
                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (mount < 0) return -mount;
   int error = AttachInside(mount, "dev/pts", O_DIRECTORY);

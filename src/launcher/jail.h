@@ -35,8 +35,9 @@ struct JailPlan {
   int user_ns = -1;
   int control = -1;  // init's end of the control socket
   int init = -1;     // the sealed memfd of caisson-init
-  int go = -1;      // read end: a byte comes when the launcher has attached the child to its cgroup
-  int report = -1;  // write end: StageFailure
+  int go = -1;  // read end: a byte comes when the launcher has attached the child to its cgroup
+  int go_write = -1;  // the launcher's end of it, which the child must not keep open
+  int report = -1;    // write end: StageFailure
   int nodes[6] = {-1, -1, -1, -1, -1, -1};  // rootless: detached mounts of the host's device nodes
 
   struct Overlay {

@@ -125,6 +125,9 @@ int Main(int argc, char** argv) {
   auto launcher = Launcher::Create(*std::move(host), std::move(options));
   if (!launcher) return Refuse(arguments->owner_fd, launcher.error());
   (*launcher)->Run();
+  // While we still listen: whoever comes now starts a launcher of its own, with a socket of its
+  // own.
+  if (!arguments->listen.empty()) unlink(arguments->listen.c_str());
   return 0;
 }
 

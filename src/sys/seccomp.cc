@@ -206,6 +206,10 @@ void EmitRule(Assembler& out, SyscallRule rule) {
       out.LoadArg(0);
       for (const uint32_t value : kAllowedPersonalities) out.ReturnIfEqual(value, kAllowCall);
       return out.Return(Fail(EPERM));
+    case SyscallRule::kNotInit:
+      out.LoadArg(0);
+      out.ReturnIfEqual(1, Fail(EPERM));
+      return out.Return(kAllowCall);
     default:
       return out.Return(PlainResult(rule));
   }

@@ -98,7 +98,7 @@ constexpr Call kScheduling[] = {
     CALL(sched_getscheduler), CALL(sched_get_priority_max), CALL(sched_get_priority_min),
     CALL(sched_rr_get_interval), CALL(sched_setaffinity), CALL(sched_getaffinity),
     CALL(sched_setattr), CALL(sched_getattr), CALL(getpriority), CALL(setpriority),
-    CALL(ioprio_set), CALL(ioprio_get), CALL(getrlimit), CALL(setrlimit), CALL(prlimit64),
+    CALL(ioprio_set), CALL(ioprio_get), CALL(getrlimit), CALL(setrlimit),
     CALL(getrusage), CALL(times), CALL(sysinfo), CALL(uname), CALL(getrandom),
 };
 constexpr Call kTime[] = {
@@ -170,6 +170,7 @@ constexpr Call kSocketPairCall[] = {CALL(socketpair)};
 constexpr Call kIoctlCall[] = {CALL(ioctl)};
 constexpr Call kSetSockOptCall[] = {CALL(setsockopt)};
 constexpr Call kPersonalityCall[] = {CALL(personality)};
+constexpr Call kLimitsCall[] = {CALL(prlimit64)};
 // clang-format on
 
 struct Group {
@@ -206,6 +207,7 @@ constexpr Group kPolicy[] = {
     {"device and file controls", kIoctl, kIoctlCall},
     {"socket options", kSetSockOpt, kSetSockOptCall},
     {"execution domain", kPersonality, kPersonalityCall},
+    {"scheduling, limits, usage", kNotInit, kLimitsCall},
 };
 
 consteval size_t CountPresent() {
@@ -326,6 +328,8 @@ std::string_view Describe(SyscallRule rule) {
              "transparent proxying and packet-filter tables (EPERM)";
     case kPersonality:
       return "0, 8, 0x20000, 0x20008, 0x40000 and the query, else EPERM";
+    case kNotInit:
+      return "of any process but PID 1 (EPERM)";
   }
   return "";
 }

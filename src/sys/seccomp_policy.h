@@ -37,6 +37,7 @@ enum class SyscallRule : uint8_t {
   kIoctl,        // all but kDeniedIoctls
   kSetSockOpt,   // all but DeniedSocketOptions()
   kPersonality,  // kAllowedPersonalities
+  kNotInit,      // of any process but PID 1
 };
 
 struct SyscallEntry {

@@ -61,6 +61,43 @@ class Encoder {
   ByteWriter writer_;
 };
 
+// Checks a message against its bounds without encoding it: what it refuses, the other end would
+// refuse too.
+class BoundsChecker {
+ public:
+  template <typename T>
+  void Int(const T&) {}
+  void Str(const std::string& value, size_t max) { ok_ = ok_ && value.size() <= max; }
+  void StrList(const std::vector<std::string>& values, size_t max_items, size_t max_each) {
+    ok_ = ok_ && values.size() <= max_items;
+    for (const auto& value : values) Str(value, max_each);
+  }
+  template <typename T>
+  void IntList(const std::vector<T>& values, size_t max_items) {
+    ok_ = ok_ && values.size() <= max_items;
+  }
+  template <typename T>
+  void StructList(const std::vector<T>& values, size_t max_items) {
+    ok_ = ok_ && values.size() <= max_items;
+    for (const T& value : values) const_cast<T&>(value).Fields(*this);
+  }
+  template <typename T>
+  void Struct(const T& value) {
+    const_cast<T&>(value).Fields(*this);
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  bool ok_ = true;
+};
+
+template <typename Message>
+bool WithinBounds(const Message& message) {
+  BoundsChecker checker;
+  const_cast<Message&>(message).Fields(checker);
+  return checker.ok();
+}
+
 class Decoder {
  public:
   explicit Decoder(std::string_view in) : reader_(in) {}

@@ -16,7 +16,7 @@ ANSWERS = {
     "strict": {"kAllow": "pass", "kAllowElseEperm": "EPERM", "kAllowElseEnosys": "ENOSYS", "kAllowElseEinval": "pass",
                "kEperm": "EPERM", "kEnosys": "ENOSYS"},
 }
-ARGUMENT_RULES = {"kClone", "kUnshare", "kSocket", "kSocketPair", "kIoctl", "kSetSockOpt", "kPersonality", "kPrlimit"}
+ARGUMENT_RULES = {"kClone", "kUnshare", "kSocket", "kSocketPair", "kIoctl", "kSetSockOpt", "kPersonality", "kNotInit"}
 
 
 def calls():

@@ -134,7 +134,8 @@ Verdict NameToHandle() {
   for (const char* path : {"/", "/tmp", "/dev/shm", "/mnt/probe"}) {
     Handle handle{128, 0, {}};
     int mount_id = 0;
-    if (syscall(SYS_name_to_handle_at, AT_FDCWD, path, &handle, &mount_id, 0) == 0) return Open(path);
+    if (syscall(SYS_name_to_handle_at, AT_FDCWD, path, &handle, &mount_id, 0) == 0)
+      return Open(path);
     if (errno != EOPNOTSUPP && errno != ENOENT) error = errno;
   }
   return Refused(error != 0 ? error : EOPNOTSUPP);

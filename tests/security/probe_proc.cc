@@ -50,7 +50,8 @@ Verdict LowerOomScore() {
   if (fd < 0) return Refused(errno, "open");
   return Judge(write(fd, "-1000", 5));
 }
-// Below what create set, which init still has: the kernel holds that line for a creator with CAP_SYS_RESOURCE.
+// Below what create set, which init still has: the kernel holds that line for a creator with
+// CAP_SYS_RESOURCE.
 Verdict LowerOomScoreByOne() {
   const int current = atoi(ReadFile("/proc/1/oom_score_adj").c_str());
   const std::string lower = std::to_string(current - 1);

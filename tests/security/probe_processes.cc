@@ -70,7 +70,8 @@ Verdict ChangeMemoryMap() { return Judge(prctl(PR_SET_MM, PR_SET_MM_BRK, 0, 0, 0
 Verdict CoreLimit() {
   rlimit limit{};
   getrlimit(RLIMIT_CORE, &limit);
-  // 1 is less than any core file, and unlike 0 keeps the kernel from starting a core_pattern pipe (core(5)).
+  // 1 is less than any core file, and unlike 0 keeps the kernel from starting a core_pattern pipe
+  // (core(5)).
   return Unless(limit.rlim_max <= 1 ? "" : "core files are possible");
 }
 

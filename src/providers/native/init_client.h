@@ -41,6 +41,7 @@ class InitClient {
 
   template <typename Reply, typename Message>
   Task<Result<Reply>> Call(Message message) {
+    if (!wire::WithinBounds(message)) co_return TooLong();
     auto channel = channel_;
     auto packet = co_await channel->Call(std::move(message));
     if (!packet) co_return std::move(packet).error();

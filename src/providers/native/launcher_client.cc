@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -75,6 +77,25 @@ std::optional<sys::UniqueFd> ConnectTo(const std::string& path) {
   return socket_fd;
 }
 
+// The right to look for a launcher and start one. Waits for others who do, who need milliseconds.
+Result<sys::UniqueFd> LockStart(const std::string& state_dir) {
+  (void)mkdir(state_dir.c_str(),
+              0700);  // one that cannot be made is told by the launcher, with a remedy
+  sys::UniqueFd lock(open((state_dir + "/launcher.lock").c_str(),
+                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return Error::FromErrno("open " + state_dir + "/launcher.lock");
+  for (int tries = 0; flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return Error::FromErrno("lock " + state_dir + "/launcher.lock");
+    if (tries == 1000)
+      return Error(ErrorCode::kUnavailable,
+                   "another owner has been starting a launcher for 10 seconds")
+          .WithRemedy("try again");
+    usleep(10'000);
+  }
+  return lock;
+}
+
 std::string EnvironmentOr(const char* name, std::string fallback) {
   const char* value = getenv(name);
   return value != nullptr && *value != '\0' ? std::string(value) : std::move(fallback);
@@ -96,7 +117,12 @@ Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(
     boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
   std::unique_ptr<LauncherClient> client(new LauncherClient());
   std::optional<sys::UniqueFd> socket;
-  if (keeping == Keeping::kKeep) socket = ConnectTo(paths.socket());
+  sys::UniqueFd
+      starting;  // held until the launcher has answered: owners that come at once share one
+  if (keeping == Keeping::kKeep) {
+    CAISSON_CO_ASSIGN(starting, LockStart(paths.state_dir));
+    socket = ConnectTo(paths.socket());
+  }
   if (!socket) {
     CAISSON_CO_ASSIGN(auto pair, sys::MakeSocketPair());
     // Number 3 is where the launcher's end goes, and dup2 onto itself would leave it CLOEXEC.

@@ -45,6 +45,7 @@ class LauncherClient {
   };
   template <typename Reply, typename Message>
   Task<Result<Answer<Reply>>> Call(Message message, std::vector<int> fds = {}) {
+    if (!wire::WithinBounds(message)) co_return TooLong();
     auto packet = co_await channel_->Call(std::move(message), std::move(fds));
     if (!packet) co_return std::move(packet).error();
     auto reply = ParseReply<Reply, wire::launcher::Failed>(*packet, ToError);

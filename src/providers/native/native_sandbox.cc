@@ -252,11 +252,16 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
   auto init = init_;
   auto started = co_await init->Call<w::Started>(std::move(start));
   if (!started) {
+    // Init refused the request itself: what is not found then is the user, not the command.
     Error error = std::move(started).error();
-    if (!error.remedy().empty() || error.code() != ErrorCode::kInvalidArgument) co_return error;
-    co_return std::move(error).WithRemedy(
-        "give a user of the sandbox's /etc/passwd or a uid from 0 to 65534, and absolute paths "
-        "inside");
+    const bool request =
+        error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kInvalidArgument;
+    if (!request || !error.remedy().empty()) co_return error;
+    co_return std::move(error)
+        .WithCode(ErrorCode::kInvalidArgument)
+        .WithRemedy(
+            "give a user of the sandbox's /etc/passwd or a uid from 0 to 65534, and absolute paths "
+            "inside");
   }
   if (started->error_number != 0) co_return StartError(*started, spec);
   Judge judge = [events = events_, before](w::Exited exited) {

@@ -85,6 +85,15 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
   bool closed_ = false;
 };
 
+// A request that the protocol has no room for, noticed before it is sent.
+inline Error TooLong() {
+  return Error(ErrorCode::kInvalidArgument,
+               "a name, path, list or other part of the request is too long")
+      .WithRemedy(
+          "shorten it: user names have at most 64 bytes, paths 4096, an argument or variable 96 "
+          "KiB");
+}
+
 // The decoded reply, when it is a `Message`; otherwise the error that the packet carries.
 // FailedMessage is the protocol's own; `to_error` turns it into an Error.
 template <typename Message, typename FailedMessage, typename ToError>
