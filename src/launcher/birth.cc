@@ -11,6 +11,7 @@
 
 #include "launcher/disk_layout.h"
 #include "launcher/hooks.h"
+#include "launcher/jail_pool.h"
 #include "launcher/limits.h"
 #include "sys/capabilities.h"
 #include "sys/mounts.h"
@@ -159,7 +160,6 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   for (size_t i = 0; i < root.inside.size(); ++i)
     plan.overlays[i] = {box.berth->lowers[i].get(), root.inside[i].c_str()};
   plan.overlay_count = root.inside.size();
-  plan.hostname = box.birth->spec.hostname.c_str();
   plan.profile = box.birth->spec.profile;
   plan.rootless = host.rootless ? 1 : 0;
   plan.uid = strict ? uid : 0;
@@ -176,8 +176,7 @@ void FillPlan(const Host& host, Box& box, const Root& root, uint32_t uid) {
   char text[20];
   snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(plan.capabilities));
   box.birth->caps_text = text;
-  plan.init_arguments[0] = box.birth->caps_text.c_str();
-  plan.init_arguments[1] = box.birth->spec.user.c_str();
+  plan.capabilities_hex = box.birth->caps_text.c_str();
 }
 
 Status LimitBandwidth(const Host& host, Box& box) {
@@ -203,7 +202,6 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   box.control = std::move(pair.first);
   box.birth->plan.report = report_write.get();
   box.birth->plan.go = go_read.get();
-  box.birth->plan.go_write = box.birth->go.get();
   box.birth->plan.control = pair.second.get();
   box.birth->plan.net_ns = net.get();
   CAISSON_TRY(host.dock->Enter());
@@ -223,54 +221,80 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
 
 }  // namespace
 
-Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create spec,
-                                      std::vector<sys::UniqueFd> sources) {
-  CAISSON_TRY(CheckSpec(host, spec, sources.size()));
+Result<JailKind> KindOf(const Host& host, const w::Create& spec) {
+  JailKind kind;
+  kind.profile = spec.profile;
   CAISSON_ASSIGN(const uint32_t uid,
                  spec.profile == w::Profile::kStrict ? ParseUid(spec.user) : Result<uint32_t>(0u));
-  const Root* root = pools.berths.Find(spec.root_key);
-  if (root == nullptr)
-    return Error(ErrorCode::kNotFound, "no root \"" + spec.root_key + "\" is registered");
-  CAISSON_ASSIGN(auto limits, PlanLimits(host, spec.limits));
   CAISSON_ASSIGN(const auto backend, ChooseDisk(host, spec.disk_backend, spec.limits));
+  kind.berth = {spec.root_key, uid, backend, spec.limits.disk_bytes, spec.limits.disk_inodes};
+  CAISSON_ASSIGN(kind.limits, PlanLimits(host, spec.limits));
+  return kind;
+}
 
+Result<std::unique_ptr<Box>> PrepareJail(const Host& host, Pools pools, const JailKind& kind,
+                                         w::Create spec, std::vector<sys::UniqueFd> sources) {
+  const Root* root = pools.berths.Find(kind.berth.root_key);
+  if (root == nullptr)
+    return Error(ErrorCode::kNotFound, "no root \"" + kind.berth.root_key + "\" is registered");
   auto box = std::make_unique<Box>();
   box->birth = std::make_unique<Birth>();
-  box->birth->began_ns = sys::MonotonicNs();
-  box->deadline_ns = box->birth->began_ns + kStartDeadlineNs;
   box->id = spec.id;
   box->birth->spec = std::move(spec);
-  CAISSON_ASSIGN(auto berth, pools.berths.Take({box->birth->spec.root_key, uid, backend,
-                                                box->birth->spec.limits.disk_bytes,
-                                                box->birth->spec.limits.disk_inodes}));
+  CAISSON_ASSIGN(auto berth, pools.berths.Take(kind.berth));
   box->berth = std::move(berth);
   if (!Ablated(Layer::kCgroup)) {
-    CAISSON_ASSIGN(auto limited, pools.cgroups.Take(limits.cgroup));
+    CAISSON_ASSIGN(auto limited, pools.cgroups.Take(kind.limits.cgroup));
     box->cgroup = std::move(limited.cgroup);
     box->birth->created.limits = ToFacts(limited.reports);
   }
   CAISSON_TRY(LimitBandwidth(host, *box));
-  for (auto& fact : limits.not_enforced) box->birth->created.limits.push_back(std::move(fact));
+  for (const auto& fact : kind.limits.not_enforced) box->birth->created.limits.push_back(fact);
   CAISSON_ASSIGN(auto net, pools.nets.Take());
-  CAISSON_TRY(PrepareMounts(host, *box, uid, sources));
+  CAISSON_TRY(PrepareMounts(host, *box, kind.berth.uid, sources));
   if (host.rootless) CAISSON_TRY(PrepareNodes(*box));
-  FillPlan(host, *box, *root, uid);
+  FillPlan(host, *box, *root, kind.berth.uid);
   CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
   // When the host runs out of memory, sandboxes go before anything else; init makes its commands go
   // before itself.
   (void)sys::TryWriteText(
       AT_FDCWD, ("/proc/" + std::to_string(box->init.pid()) + "/oom_score_adj").c_str(), "500");
-  // The child builds its root while we attach it; it waits for the byte before it goes on.
+  // The child builds its root while we attach it; it waits for its Departure before it goes on.
   if (box->cgroup)
     CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid())
                                            : box->cgroup->Attach(box->init.pid()));
   if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
   CrashPoint("cgroup attached");
+  return box;
+}
+
+Status Depart(Box& box, w::Create spec) {
+  box.birth->began_ns = sys::MonotonicNs();
+  box.deadline_ns = box.birth->began_ns + kStartDeadlineNs;
+  box.id = spec.id;
+  box.birth->spec = std::move(spec);
+  Departure departure;
+  box.birth->spec.hostname.copy(departure.hostname, sizeof departure.hostname - 1);
+  box.birth->spec.user.copy(departure.user, sizeof departure.user - 1);
   // A child that has failed already (EPIPE) says why on the report pipe.
-  if (write(box->birth->go.get(), "g", 1) != 1 && errno != EPIPE)
+  if (write(box.birth->go.get(), &departure, sizeof departure) != sizeof departure &&
+      errno != EPIPE)
     return Error::FromErrno("release the sandbox's init");
-  box->birth->go.Reset();
-  CAISSON_TRY(sys::SetNonBlocking(box->control.get()));
+  box.birth->go.Reset();
+  return sys::SetNonBlocking(box.control.get());
+}
+
+Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create spec,
+                                      std::vector<sys::UniqueFd> sources) {
+  CAISSON_TRY(CheckSpec(host, spec, sources.size()));
+  CAISSON_ASSIGN(const JailKind kind, KindOf(host, spec));
+  std::unique_ptr<Box> box;
+  if (sources.empty() && spec.limits.memory_bandwidth_percent == w::kNoLimit)
+    box = pools.jails.Take(kind);
+  if (!box) {
+    CAISSON_ASSIGN(box, PrepareJail(host, pools, kind, spec, std::move(sources)));
+  }
+  CAISSON_TRY(Depart(*box, std::move(spec)));
   return box;
 }
 

@@ -9,13 +9,13 @@ namespace {
 
 constexpr size_t kKeep = 128;  // clean groups kept beyond what is kept ready
 
-bool Same(const sys::CgroupLimits& a, const sys::CgroupLimits& b) {
+}  // namespace
+
+bool SameLimits(const sys::CgroupLimits& a, const sys::CgroupLimits& b) {
   return a.memory_bytes == b.memory_bytes && a.swap_bytes == b.swap_bytes &&
          a.cpu_millis == b.cpu_millis && a.cpu_weight == b.cpu_weight && a.pids == b.pids &&
          a.io == b.io && a.io_device == b.io_device;
 }
-
-}  // namespace
 
 Result<sys::Cgroup> CgroupPool::Make() {
   auto made = tree_.Create("s" + std::to_string(++made_));
@@ -26,7 +26,7 @@ Result<sys::Cgroup> CgroupPool::Make() {
 Result<LimitedCgroup> CgroupPool::Take(const sys::CgroupLimits& limits) {
   last_ = limits;
   failed_ = false;
-  if (!ready_.empty() && Same(ready_.back().cgroup.limits(), limits)) {
+  if (!ready_.empty() && SameLimits(ready_.back().cgroup.limits(), limits)) {
     LimitedCgroup taken = std::move(ready_.back());
     ready_.pop_back();
     return taken;

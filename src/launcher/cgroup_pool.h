@@ -12,6 +12,8 @@
 
 namespace caisson::launcher {
 
+bool SameLimits(const sys::CgroupLimits& a, const sys::CgroupLimits& b);
+
 struct LimitedCgroup {
   sys::Cgroup cgroup;
   std::vector<sys::LimitReport> reports;  // of the limits in force

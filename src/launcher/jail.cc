@@ -51,6 +51,7 @@ constexpr const char* kMaskedDirectories[] = {
 struct Scratch {
   int root = -1;  // of the new tree
   int disk = -1;  // the attached disk's root
+  Departure departure;
 };
 Scratch g;
 
@@ -103,11 +104,37 @@ int DropResourceCapability() {
   return syscall(SYS_capset, &header, data) == 0 ? 0 : errno;
 }
 
+// Closes every descriptor that is not the plan's own. A prepared jail may wait for long, and what
+// it held of the launcher's (sockets of owners, disks of other sandboxes, the instance's lock)
+// would live as long.
+int CloseForeign(const JailPlan& plan) {
+  int kept[kMaxOverlays + kMaxMounts + 16];
+  size_t count = 0;
+  auto keep = [&](int fd) {
+    if (fd < 0) return;
+    size_t at = count++;
+    for (; at > 0 && kept[at - 1] > fd; --at) kept[at] = kept[at - 1];
+    kept[at] = fd;
+  };
+  for (const int fd :
+       {plan.disk, plan.net_ns, plan.user_ns, plan.control, plan.init, plan.go, plan.report})
+    keep(fd);
+  for (const int fd : plan.nodes) keep(fd);
+  for (size_t i = 0; i < plan.overlay_count; ++i) keep(plan.overlays[i].lower);
+  for (size_t i = 0; i < plan.mount_count; ++i) keep(plan.mounts[i].source);
+  unsigned next = 3;
+  for (size_t i = 0; i < count; ++i) {
+    const auto fd = static_cast<unsigned>(kept[i]);
+    if (fd > next && close_range(next, fd - 1, 0) != 0) return errno;
+    if (fd >= next) next = fd + 1;
+  }
+  return close_range(next, ~0U, 0) == 0 ? 0 : errno;
+}
+
 int Session(const JailPlan& plan) {
-  // A launcher that dies now takes us along: otherwise we would keep its owner's socket and its
-  // instance's lock. A change of credentials clears the signal, so it is set again later; until
-  // then the pipe tells.
-  close(plan.go_write);
+  // A launcher that dies takes us along. A change of credentials clears the signal, so it is set
+  // again later; until then the pipe tells.
+  if (const int error = CloseForeign(plan); error != 0) return error;
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
   if (const int error = DropResourceCapability(); error != 0) return error;
   if (setsid() < 0) return errno;
@@ -118,8 +145,8 @@ int Session(const JailPlan& plan) {
   return 0;
 }
 
-int Hostname(const JailPlan& plan) {
-  if (sethostname(plan.hostname, strlen(plan.hostname)) != 0) return errno;
+int Hostname(const JailPlan&) {
+  if (sethostname(g.departure.hostname, strlen(g.departure.hostname)) != 0) return errno;
   return setdomainname("", 0) == 0 ? 0 : errno;
 }
 
@@ -327,8 +354,8 @@ int Pivot(const JailPlan&) {
 
 // The cgroup namespace comes after the launcher attached us, so that /proc/self/cgroup shows "/".
 int Cgroup(const JailPlan& plan) {
-  char byte;
-  if (read(plan.go, &byte, 1) != 1) return EPIPE;  // the launcher gave up
+  // Short: the launcher gave up.
+  if (read(plan.go, &g.departure, sizeof g.departure) != sizeof g.departure) return EPIPE;
   return unshare(CLONE_NEWCGROUP) == 0 ? 0 : errno;
 }
 
@@ -414,8 +441,7 @@ int Seccomp(const JailPlan& plan) {
 }
 
 int Exec(const JailPlan& plan) {
-  const char* argv[] = {"caisson-init", "3", plan.init_arguments[0], plan.init_arguments[1],
-                        nullptr};
+  const char* argv[] = {"caisson-init", "3", plan.capabilities_hex, g.departure.user, nullptr};
   const char* envp[] = {nullptr};
   syscall(SYS_execveat, 4, "", argv, envp, AT_EMPTY_PATH);
   return errno;
@@ -428,7 +454,6 @@ struct StageEntry {
 };
 constexpr StageEntry kStages[] = {
     {Stage::kSession, "session", Session},
-    {Stage::kHostname, "hostname", Hostname},
     {Stage::kPrivate, "private mounts", Private},
     {Stage::kDisk, "disk", Disk},
     {Stage::kRoot, "root overlay", Root},
@@ -441,6 +466,7 @@ constexpr StageEntry kStages[] = {
     {Stage::kPivot, "pivot_root", Pivot},
     // From here on nothing of the host's tree is in reach.
     {Stage::kCgroup, "cgroup namespace", Cgroup},
+    {Stage::kHostname, "hostname", Hostname},
     {Stage::kNetwork, "network namespace", Network},
     {Stage::kUserNs, "user namespace", UserNs},
     // From here on we have power over the sandbox's own ids only.

@@ -33,11 +33,10 @@ struct JailPlan {
   int disk = -1;  // detached mount of the writable file system, furnished (disk_layout.h)
   int net_ns = -1;
   int user_ns = -1;
-  int control = -1;  // init's end of the control socket
-  int init = -1;     // the sealed memfd of caisson-init
-  int go = -1;  // read end: a byte comes when the launcher has attached the child to its cgroup
-  int go_write = -1;  // the launcher's end of it, which the child must not keep open
-  int report = -1;    // write end: StageFailure
+  int control = -1;                         // init's end of the control socket
+  int init = -1;                            // the sealed memfd of caisson-init
+  int go = -1;                              // read end: the Departure
+  int report = -1;                          // write end: StageFailure
   int nodes[6] = {-1, -1, -1, -1, -1, -1};  // rootless: detached mounts of the host's device nodes
 
   struct Overlay {
@@ -54,7 +53,6 @@ struct JailPlan {
   Mount mounts[kMaxMounts] = {};
   size_t mount_count = 0;
 
-  const char* hostname = "";
   wire::launcher::Profile profile = wire::launcher::Profile::kDefault;
   int rootless = 0;
   int volatile_upper = 1;     // overlay `volatile`: no sync, the sandbox is ephemeral
@@ -63,12 +61,18 @@ struct JailPlan {
   uint64_t capabilities = 0;  // permitted set of init
   const sock_fprog* seccomp = nullptr;
   int landlock_abi = 0;
-  const char* init_arguments[4] = {};  // CAPS_HEX, DEFAULT_USER, nullptr
+  const char* capabilities_hex = "0";  // init's first argument
+};
+
+// What the child waits for with its root built and its cgroup joined: until then it is a prepared
+// jail that any sandbox of the same kind can have.
+struct Departure {
+  char hostname[65] = {};
+  char user[65] = {};  // init's second argument
 };
 
 enum class Stage : uint32_t {
   kSession,
-  kHostname,
   kPrivate,
   kDisk,
   kRoot,
@@ -80,6 +84,7 @@ enum class Stage : uint32_t {
   kReadOnly,
   kPivot,
   kCgroup,
+  kHostname,
   kNetwork,
   kUserNs,
   kIds,

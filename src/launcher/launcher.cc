@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "launcher/hooks.h"
+#include "launcher/jail_pool.h"
 #include "launcher/limits.h"
 #include "wire/init_protocol.h"
 
@@ -20,6 +21,7 @@ namespace w = wire::launcher;
 constexpr size_t kReadyNets = 24;
 constexpr size_t kReadyBerths = 12;
 constexpr size_t kReadyCgroups = 12;
+constexpr size_t kReadyJails = 4;
 constexpr uint64_t kDeathDeadlineNs = 5'000'000'000;
 constexpr uint64_t kSerialMask = (uint64_t{1} << 56) - 1;
 constexpr size_t kMaxQueued =
@@ -42,6 +44,7 @@ Launcher::Launcher(Host host, LauncherOptions options, NetPool nets)
       nets_(std::move(nets)),
       berths_(host_, kReadyBerths),
       cgroups_(*host_.cgroups, kReadyCgroups),
+      jails_(kReadyJails),
       keeping_(static_cast<bool>(listener_)) {
   Watch(nets_.socket(), Watched::kNetPool, 0, EPOLLIN);
   if (listener_) Watch(listener_.get(), Watched::kListener, 0, EPOLLIN);
@@ -122,6 +125,7 @@ bool Launcher::IdleWork() {
   }
   if (stopping_) return false;
   nets_.Order();
+  if (jails_.Refill(host_, {berths_, cgroups_, nets_, jails_})) return true;
   if (cgroups_.Work() || berths_.Refill()) return true;
   if (!host_.disks[static_cast<size_t>(DiskBackend::kQuota)].works)
     return false;  // only those leave trash
@@ -311,7 +315,8 @@ void Launcher::OnCreate(uint64_t owner, uint32_t tag, w::Create request,
         Error(ErrorCode::kConflict, "a sandbox with the id " + request.id + " exists already"));
   if (stopping_)
     return Fail(owner, tag, Error(ErrorCode::kUnavailable, "the launcher is shutting down"));
-  auto started = StartBox(host_, {berths_, cgroups_, nets_}, std::move(request), std::move(fds));
+  auto started =
+      StartBox(host_, {berths_, cgroups_, nets_, jails_}, std::move(request), std::move(fds));
   if (!started) return Fail(owner, tag, started.error());
   std::unique_ptr<Box> box = *std::move(started);
   box->serial = next_serial_++;

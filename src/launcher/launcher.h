@@ -16,6 +16,7 @@
 
 #include "launcher/birth.h"
 #include "launcher/host.h"
+#include "launcher/jail_pool.h"
 #include "sys/packet.h"
 
 namespace caisson::launcher {
@@ -93,6 +94,7 @@ class Launcher {
   NetPool nets_;
   BerthPool berths_;
   CgroupPool cgroups_;
+  JailPool jails_;
   std::unordered_map<uint64_t, Owner> owners_;
   std::unordered_map<uint64_t, std::unique_ptr<Box>> boxes_;  // by serial
   std::unordered_map<std::string, uint64_t> serials_;         // by id
