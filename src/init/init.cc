@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "init/server.h"
 
@@ -15,7 +17,13 @@ constexpr int kCouldNotStart = 125;
 // Signals arrive by signalfd or not at all. PID 1 gets none from inside that it does not handle;
 // blocking covers every other case but SIGKILL and SIGSTOP.
 void BlockSignals() {
-  for (int signo = 1; signo < 32; ++signo) signal(signo, SIG_DFL);  // whatever was ignored before
+  // Whatever was ignored before would be ignored by every command. By the system call: the C
+  // library keeps two of the real-time signals for itself and does not touch them.
+  struct {
+    uint64_t handler = 0, flags = 0, restorer = 0, mask = 0;
+  } by_default;
+  for (int signo = 1; signo <= 64; ++signo)
+    syscall(SYS_rt_sigaction, signo, &by_default, nullptr, sizeof by_default.mask);
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
