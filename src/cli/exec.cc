@@ -174,8 +174,9 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecT
 Task<Result<int>> Exec(asio::any_io_executor executor, ExecRequest request) {
   ExecTiming timing;
   const auto start = std::chrono::steady_clock::now();
-  auto provider = co_await native::NativeProvider::Open(
-      executor, native::LauncherPaths::FromEnvironment(), native::Keeping::kEphemeral);
+  auto provider =
+      co_await native::NativeProvider::Open(executor, native::LauncherPaths::FromEnvironment(),
+                                            native::Keeping::kEphemeral, native::Pooling::kOff);
   if (!provider) co_return std::move(provider).error();
   timing.launcher = std::chrono::steady_clock::now() - start;
   const auto creating = std::chrono::steady_clock::now();

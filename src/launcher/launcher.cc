@@ -45,7 +45,8 @@ Launcher::Launcher(Host host, LauncherOptions options, NetPool nets)
       berths_(host_, kReadyBerths),
       cgroups_(*host_.cgroups, kReadyCgroups),
       jails_(kReadyJails),
-      keeping_(static_cast<bool>(listener_)) {
+      keeping_(static_cast<bool>(listener_)),
+      pools_(options.pools) {
   Watch(nets_.socket(), Watched::kNetPool, 0, EPOLLIN);
   if (listener_) Watch(listener_.get(), Watched::kListener, 0, EPOLLIN);
   if (options.first_owner) {
@@ -123,7 +124,7 @@ bool Launcher::IdleWork() {
     CrashPoint("box buried");
     return true;
   }
-  if (stopping_) return false;
+  if (stopping_ || !pools_) return false;
   nets_.Order();
   if (jails_.Refill(host_, {berths_, cgroups_, nets_, jails_})) return true;
   if (cgroups_.Work() || berths_.Refill()) return true;

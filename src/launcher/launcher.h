@@ -24,6 +24,7 @@ namespace caisson::launcher {
 struct LauncherOptions {
   sys::UniqueFd first_owner;  // connected socket; may be empty when `listener` is there
   sys::UniqueFd listener;     // keeping mode: accepts later owners
+  bool pools = true;          // make things ahead; off for an owner that wants one sandbox
 };
 
 class Launcher {
@@ -102,6 +103,7 @@ class Launcher {
   std::vector<std::unique_ptr<Box>> dead_;  // reaped, not yet freed
   uint64_t next_serial_ = 1;
   bool keeping_;
+  bool pools_;
   bool stopping_ = false;
   uint64_t stop_owner_ = 0;
   uint32_t stop_tag_ = 0;

@@ -1,6 +1,6 @@
 // caisson-launcher: the only program of Caisson's that clones, mounts and writes cgroups.
 //
-//   caisson-launcher --owner-fd N --run-dir DIR --state-dir DIR [--listen PATH]
+//   caisson-launcher --owner-fd N --run-dir DIR --state-dir DIR [--listen PATH] [--no-pools]
 //   caisson-launcher --sweep --run-dir DIR
 //
 // It is started by `caisson` from a sealed memory file. See launcher.h for the loop, jail.h for the
@@ -27,6 +27,7 @@ namespace {
 struct Arguments {
   int owner_fd = -1;
   bool sweep = false;
+  bool pools = true;
   std::string run_dir, state_dir, listen;
 };
 
@@ -34,8 +35,8 @@ Result<Arguments> Parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--sweep") {
-      arguments.sweep = true;
+    if (name == "--sweep" || name == "--no-pools") {
+      (name == "--sweep" ? arguments.sweep : arguments.pools) = name == "--sweep";
       continue;
     }
     if (i + 1 == argc) return Error(ErrorCode::kInvalidArgument, name + " needs a value");
@@ -112,6 +113,7 @@ int Main(int argc, char** argv) {
   (void)SweepDeadInstances(arguments->run_dir);
 
   LauncherOptions options;
+  options.pools = arguments->pools;
   options.first_owner.Reset(arguments->owner_fd);
   if (options.first_owner) fcntl(arguments->owner_fd, F_SETFD, FD_CLOEXEC);
   if (!arguments->listen.empty()) {

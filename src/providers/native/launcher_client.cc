@@ -114,7 +114,7 @@ LauncherPaths LauncherPaths::FromEnvironment() {
 }
 
 Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(
-    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
+    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping, Pooling pooling) {
   std::unique_ptr<LauncherClient> client(new LauncherClient());
   std::optional<sys::UniqueFd> socket;
   sys::UniqueFd
@@ -129,6 +129,7 @@ Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(
     sys::UniqueFd theirs(fcntl(pair.second.get(), F_DUPFD_CLOEXEC, 10));
     std::vector<std::string> arguments = {"--owner-fd",  "3",           "--run-dir",
                                           paths.run_dir, "--state-dir", paths.state_dir};
+    if (pooling == Pooling::kOff) arguments.push_back("--no-pools");
     if (keeping == Keeping::kKeep) arguments.insert(arguments.end(), {"--listen", paths.socket()});
     CAISSON_CO_ASSIGN(client->pid_, SpawnLauncher(std::move(arguments), theirs.get(), -1));
     socket = std::move(pair.first);

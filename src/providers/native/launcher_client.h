@@ -15,6 +15,11 @@ enum class Keeping {
   kKeep,       // they go on; the next client finds them at the socket
 };
 
+enum class Pooling {
+  kOn,   // the launcher makes parts of sandboxes ahead of need
+  kOff,  // for one sandbox and the end
+};
+
 struct LauncherPaths {
   std::string run_dir;    // locks of all instances of this user on the host, so that a sweep finds
                           // every dead one
@@ -30,7 +35,8 @@ class LauncherClient {
   // With Keeping::kKeep, joins the launcher at paths.socket() when one lives there; otherwise
   // starts one.
   static Task<Result<std::unique_ptr<LauncherClient>>> Start(boost::asio::any_io_executor executor,
-                                                             LauncherPaths paths, Keeping keeping);
+                                                             LauncherPaths paths, Keeping keeping,
+                                                             Pooling pooling);
   ~LauncherClient();
 
   const wire::launcher::HelloReply& hello() const { return hello_; }

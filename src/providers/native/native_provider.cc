@@ -120,8 +120,8 @@ std::string Level(const l::HelloReply& host) {
 }  // namespace
 
 Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(
-    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping) {
-  auto launcher = co_await LauncherClient::Start(executor, paths, keeping);
+    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping, Pooling pooling) {
+  auto launcher = co_await LauncherClient::Start(executor, paths, keeping, pooling);
   if (!launcher) co_return std::move(launcher).error();
   co_return std::unique_ptr<NativeProvider>(
       new NativeProvider(executor, std::move(paths), *std::move(launcher)));

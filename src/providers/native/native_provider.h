@@ -15,7 +15,8 @@ class NativeProvider : public sandbox::Provider {
  public:
   // Starts (or joins, see Keeping) the launcher.
   static Task<Result<std::unique_ptr<NativeProvider>>> Open(boost::asio::any_io_executor executor,
-                                                            LauncherPaths paths, Keeping keeping);
+                                                            LauncherPaths paths, Keeping keeping,
+                                                            Pooling pooling = Pooling::kOn);
 
   std::string_view name() const override { return "native"; }
   sandbox::ProviderCapabilities capabilities() const override;
