@@ -74,7 +74,7 @@ SUITES = [
            root="it checks what the privileged jail is made of"),
     pytest("reliability", "tests/reliability", minutes=30, needs="tests/reliability/test_*.py",
            root="it kills the privileged launcher at every stage"),
-    gtest("asan-unit", "build/asan", "asan", needs="src/**/*_test.cc"),
+    gtest("asan-unit", "build/asan", "asan", minutes=25, needs="src/**/*_test.cc"),
     pytest("asan-functional", "tests/functional", preset="asan", minutes=40,
            needs="tests/functional/test_*.py"),
     gtest("tsan-unit", "build/tsan", "tsan", targets=("unit_tests",), by_default=False,
