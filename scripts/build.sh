@@ -19,6 +19,8 @@ case $preset in
     ;;
 esac
 
+# One cache serves every checkout: paths below this one count as relative.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 if [[ ! -f $dir/build.ninja || CMakePresets.json -nt $dir/build.ninja ]]; then
   mkdir -p "$dir"
   cmake --preset "$preset" >"$dir/configure.log" 2>&1 || {
