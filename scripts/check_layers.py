@@ -17,7 +17,8 @@ import pathlib
 import re
 import sys
 
-BELOW = ["base", "wire", "sys", "net", "store", "sandbox"]
+GROUND = ["base", "async", "json", "log", "telemetry"]
+BELOW = GROUND + ["wire", "sys", "net", "store", "auth", "sandbox"]
 MIDDLE = ["registry", "tools", "data", "llm"]
 PROVIDERS = ["providers/native", "providers/docker", "providers/e2b", "providers/kubernetes"]
 LEAVES = ["init", "launcher"]  # programs of their own: nobody includes them
@@ -25,13 +26,18 @@ LEAVES = ["init", "launcher"]  # programs of their own: nobody includes them
 # folder -> folders it may include besides itself
 LAYERS = {
     "base": [],
+    "async": ["base"],
     "wire": ["base"],
     "sys": ["base", "wire"],
-    "net": ["base", "wire"],
-    "store": ["base", "wire"],
+    "json": ["base"],
+    "log": ["base", "async", "json"],
+    "telemetry": ["base", "async", "json", "log"],
+    "net": GROUND,
+    "store": GROUND,
+    "auth": GROUND + ["store"],
     "init": ["base", "wire", "sys"],
     "launcher": ["base", "wire", "sys"],
-    "sandbox": ["base"],
+    "sandbox": GROUND + ["store"],
     **{provider: BELOW for provider in PROVIDERS},
     **{folder: BELOW for folder in MIDDLE},
     "agent": BELOW + MIDDLE,
@@ -46,24 +52,29 @@ STATIC_UNWANTED = set(
     "iostream ostream istream sstream fstream iomanip ios filesystem regex locale codecvt format "
     "print syncstream strstream spanstream".split())
 
-ASYNC = ["boost/asio", "boost/system", "fmt/"]
-JSON = ["boost/json"]
+FMT = ["fmt/"]
+JSON = ["boost/json", "fmt/"]
 # folder -> prefixes of third-party headers it may include
 THIRD_PARTY = {
-    "net": ASYNC + JSON + ["boost/beast", "openssl/", "nghttp2/", "curl/"],
-    "store": ASYNC + JSON + ["sqlite3.h", "libpq-fe.h"],
-    "sandbox": ASYNC + JSON,
-    "providers/native": ASYNC + JSON + ["archive.h", "archive_entry.h"],
-    "providers/docker": ASYNC + JSON,
-    "providers/e2b": ASYNC + JSON,
-    "providers/kubernetes": ASYNC + JSON,
-    "registry": ASYNC + JSON + ["yaml-cpp/", "archive.h", "archive_entry.h"],
-    "tools": ASYNC + JSON,
-    "data": ASYNC + JSON + ["sqlite3.h", "libpq-fe.h", "hnswlib/"],
-    "llm": ASYNC + JSON,
-    "agent": ASYNC + JSON,
-    "api": ASYNC + JSON,
-    "cli": ASYNC + JSON,
+    "async": ["boost/asio", "boost/system"],
+    "json": JSON,
+    "log": FMT,
+    "telemetry": JSON + ["yaml-cpp/"],
+    "net": JSON + ["boost/beast", "boost/asio/buffer.hpp", "openssl/", "nghttp2/", "curl/"],
+    "store": JSON + ["sqlite3.h", "libpq-fe.h"],
+    "auth": JSON + ["openssl/"],
+    "sandbox": JSON,
+    "providers/native": JSON + ["archive.h", "archive_entry.h"],
+    "providers/docker": JSON,
+    "providers/e2b": JSON,
+    "providers/kubernetes": JSON,
+    "registry": JSON + ["yaml-cpp/", "archive.h", "archive_entry.h"],
+    "tools": JSON,
+    "data": JSON + ["sqlite3.h", "libpq-fe.h", "hnswlib/"],
+    "llm": JSON,
+    "agent": JSON,
+    "api": JSON,
+    "cli": JSON + ["yaml-cpp/"],
 }
 
 # Headers of the C++ standard library that have no file extension are known by having none. These
