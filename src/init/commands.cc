@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "init/tree.h"
 
@@ -311,11 +312,34 @@ int Commands::SendSignal(Process& process, int signo, Scope scope) {
   if (scope == Scope::kProcess) return lives ? (kill(pid, signo) == 0 ? 0 : errno) : ESRCH;
   if (scope == Scope::kGroup && lives) return kill(-pid, signo) == 0 ? 0 : errno;
   int verdict = ESRCH;
-  for (const pid_t member : TreeOf(roots)) {
-    if (scope == Scope::kGroup && getpgid(member) != pid) continue;
-    if (kill(member, signo) == 0) verdict = 0;
+  // The kernel reaches a whole group in one step: no child that is being forked can miss it. The
+  // number is the group's own while its leader is listed.
+  if (lives) verdict = kill(-pid, signo) == 0 ? 0 : errno;
+  if (scope == Scope::kGroup && lives) return verdict;
+  const bool rest = SignalEach(process, signo, [&](pid_t member) {
+    const bool in_group = getpgid(member) == pid;
+    return scope == Scope::kGroup ? in_group : !(lives && in_group);
+  });
+  return rest ? 0 : verdict;
+}
+
+template <typename Wanted>
+bool Commands::SignalEach(const Process& process, int signo, Wanted wanted) {
+  constexpr int kMaxRounds = 64;  // against a tree that grows faster than it is walked
+  std::vector<pid_t> seen;
+  bool reached = false;
+  // A child whose parent dies during a walk can be missed by it, but not by the next.
+  for (int round = 0, quiet = 0; round < kMaxRounds && quiet < 2; ++round) {
+    std::vector<pid_t> fresh;
+    std::ranges::set_difference(TreeOf(RootsOf(process)), seen, std::back_inserter(fresh));
+    quiet = fresh.empty() ? quiet + 1 : 0;
+    for (const pid_t member : fresh) {
+      if (wanted(member) && kill(member, signo) == 0) reached = true;
+    }
+    seen.insert(seen.end(), fresh.begin(), fresh.end());
+    std::ranges::sort(seen);
   }
-  return verdict;
+  return reached;
 }
 
 void Commands::BeginKilling(Process& process) {

@@ -73,6 +73,10 @@ class Commands {
   bool IsSupervisor(pid_t pid) const;
   bool OwnsCommand(const Process& process) const;
   int SendSignal(Process& process, int signo, wire::init::Scope scope);
+  // Signals every `wanted(pid)` of the tree, walking it until nobody new is found: what is forked
+  // meanwhile is reached too. True when somebody was.
+  template <typename Wanted>
+  bool SignalEach(const Process& process, int signo, Wanted wanted);
   void BeginKilling(Process& process);
   void ContinueKilling(Process& process, uint64_t now);
 

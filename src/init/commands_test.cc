@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "init/test_client.h"
@@ -265,6 +266,34 @@ TEST(Commands, DaemonsOutliveTheirCommandAndStayInItsTree) {
   ASSERT_TRUE(client.Call<Done>(
       Signal{.process = started->process, .signo = SIGTERM, .scope = Scope::kTree}));
   EXPECT_TRUE(GoneWithin(daemon, 2000));
+}
+
+TEST(Commands, ASignalToTheTreeReachesAChildThatIsBeingForked) {
+  TestClient client;
+  const std::string children = "/proc/" + std::to_string(client.pid()) + "/task/" +
+                               std::to_string(client.pid()) + "/children";
+  if (access(children.c_str(), R_OK) != 0) GTEST_SKIP() << "this kernel lists no children";
+  const std::string forks =
+      "for i in $(seq 300); do sleep 300 & [ $i = 40 ] && echo up; done; wait";
+  // In the command's own process group, and in another one.
+  for (int i = 0; i < 16; ++i) {
+    const std::string script = i % 2 == 0 ? forks : "setsid --wait sh -c '" + forks + "'";
+    Start start = TestClient::ShellStart(script);
+    start.credit = 1 << 20;
+    const auto started = client.Call<Started>(start);
+    ASSERT_TRUE(started);
+    while (client.collected[started->process].out.empty()) ASSERT_TRUE(client.Receive());
+    ASSERT_TRUE(client.Call<Done>(Signal{.process = started->process, .signo = SIGTERM}));
+    ASSERT_TRUE(client.UntilExited(started->process).exited);
+    ASSERT_TRUE(client.Call<Done>(Release{started->process}));
+    // The supervisor goes with the last of its tree.
+    bool gone = false;
+    for (int wait = 0; wait < 2000 && !gone; ++wait) {
+      gone = std::ifstream(children).peek() == EOF;
+      if (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ASSERT_TRUE(gone) << "a child lives on";
+  }
 }
 
 TEST(Commands, AReleasedDaemonLivesOnAndIsNotBlocked) {
