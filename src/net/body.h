@@ -1,0 +1,37 @@
+// BodyReader: a message's body, piece by piece, no faster than it is asked for.
+//
+// What is not asked for stays in the kernel's buffer and holds the sender back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "async/task.h"
+
+namespace caisson::net {
+
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+
+  // The next piece, at most `max` bytes and at least one; empty at the end. Errors: kProtocol
+  // (malformed framing, or the connection ended in the middle), kDeadlineExceeded (no progress),
+  // kResourceExhausted (more than the body's limit), kIo.
+  virtual Task<Result<std::string>> Next(size_t max = 65536) = 0;
+  // The length that the sender announced, or nothing when it is chunked or ends with the
+  // connection. 0 when there is no body.
+  virtual std::optional<uint64_t> content_length() const = 0;
+  // The end has been read.
+  virtual bool finished() const = 0;
+
+  // All that is left, or kResourceExhausted when it is more than `limit` (see IsTooLarge): then
+  // nothing more than `limit` has been kept.
+  Task<Result<std::string>> ReadAll(size_t limit);
+};
+
+// The error of a body over its limit; Response::Problem answers 413 for it.
+Error BodyTooLarge(uint64_t limit);
+bool IsBodyTooLarge(const Error& error);
+
+}  // namespace caisson::net
