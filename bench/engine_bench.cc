@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -30,7 +28,6 @@
 namespace caisson::bench {
 namespace {
 
-namespace asio = boost::asio;
 namespace json = boost::json;
 
 constexpr int kMaxRuns = 100'000;
@@ -78,17 +75,12 @@ class Home {
   std::string path_;
 };
 
-Task<Result<Lines>> Measure(asio::any_io_executor executor, std::string home, const Row* row,
+Task<Result<Lines>> Measure(async::Loop* loop, std::string home, const Row* row,
                             RowOptions options) {
   auto provider = co_await native::NativeProvider::Open(
-      executor, {.run_dir = home + "/run", .state_dir = home}, native::Keeping::kEphemeral);
+      loop, {.run_dir = home + "/run", .state_dir = home}, native::Keeping::kEphemeral);
   if (!provider) co_return std::move(provider).error();
   co_return co_await row->measure(provider->get(), options);
-}
-
-Task<void> MeasureInto(asio::any_io_executor executor, std::string home, const Row* row,
-                       RowOptions options, std::optional<Result<Lines>>* result) {
-  *result = co_await Measure(executor, std::move(home), row, options);
 }
 
 // The engine ends when its provider is gone; its launcher is the only child there is.
@@ -108,14 +100,8 @@ Result<Lines> MeasureRow(const Row& row, const Options& options) {
   CAISSON_ASSIGN(Home home, Home::Make(options.directory));
   std::optional<Result<Lines>> result;
   {
-    asio::io_context context(1);
-    asio::co_spawn(context,
-                   MeasureInto(context.get_executor(), home.path(), &row, options.row, &result),
-                   [&context](std::exception_ptr thrown) {
-                     context.stop();
-                     if (thrown) std::rethrow_exception(thrown);
-                   });
-    context.run();
+    async::Loop loop;
+    result = loop.RunUntilDone(Measure(&loop, home.path(), &row, options.row));
   }
   if (auto ended = AwaitLauncher(); !ended) {
     home.Leave();

@@ -2,18 +2,12 @@
 
 #include <signal.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <string>
 
 #include "sandbox/run.h"
 
 namespace caisson::bench {
 namespace {
-
-namespace asio = boost::asio;
 
 constexpr int kHands = 8;  // that make or destroy what is held
 
@@ -76,11 +70,6 @@ Status CheckStop() {
   return {};
 }
 
-Task<void> Sleep(std::chrono::milliseconds duration) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, duration);
-  co_await timer.async_wait(asio::use_awaitable);
-}
-
 Task<Status> RunTrue(sandbox::Sandbox* sandbox) {
   sandbox::ExecSpec spec;
   spec.argv = {"/bin/true"};
@@ -117,7 +106,7 @@ Task<Result<Crowd>> LiveTogether(sandbox::Provider* provider, int workers, int c
   const double begin = NowUs();
   Plan plan{provider, count, std::nullopt, {}};
   if (until) plan.deadline_us = begin + static_cast<double>(until->count()) * 1e3;
-  Crew crew(co_await asio::this_coro::executor);
+  Crew crew(provider->loop());
   for (int i = 0; i < workers; ++i) crew.Add(Worker(&plan));
   CAISSON_CO_TRY(co_await crew.Wait());
   co_return Crowd{std::move(plan.lives), NowUs() - begin};
@@ -125,35 +114,28 @@ Task<Result<Crowd>> LiveTogether(sandbox::Provider* provider, int workers, int c
 
 Task<Status> HoldMore(sandbox::Provider* provider, std::vector<SandboxPtr>* held, size_t count) {
   size_t left = count;
-  Crew crew(co_await asio::this_coro::executor);
+  Crew crew(provider->loop());
   for (int i = 0; i < kHands; ++i) crew.Add(Maker(provider, held, &left));
   co_return co_await crew.Wait();
 }
 
 Task<Status> HoldFewer(std::vector<SandboxPtr>* held, size_t count) {
+  if (held->empty()) co_return Status();
   const size_t until = held->size() > count ? held->size() - count : 0;
-  Crew crew(co_await asio::this_coro::executor);
+  Crew crew(held->back()->loop());
   for (int i = 0; i < kHands; ++i) crew.Add(Destroyer(held, until));
   co_return co_await crew.Wait();
 }
 
-Crew::Crew(asio::any_io_executor executor)
-    : executor_(std::move(executor)),
-      all_done_(executor_, std::chrono::steady_clock::time_point::max()) {}
+void Crew::Add(Task<Status> task) { tasks_.Spawn(Follow(std::move(task))); }
 
-void Crew::Add(Task<Status> task) {
-  ++running_;
-  asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr thrown, Status status) {
-    if (thrown) std::rethrow_exception(thrown);
-    if (!status && first_error_) first_error_ = std::move(status);
-    if (--running_ == 0) all_done_.cancel();
-  });
+Task<void> Crew::Follow(Task<Status> task) {
+  Status status = co_await std::move(task);
+  if (!status && first_error_) first_error_ = std::move(status);
 }
 
 Task<Status> Crew::Wait() {
-  boost::system::error_code cancelled;  // that is how the timer tells
-  while (running_ > 0)
-    co_await all_done_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  co_await tasks_.Join();
   co_return first_error_;
 }
 

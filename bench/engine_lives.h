@@ -1,17 +1,15 @@
 // Lives of sandboxes as engine_bench times them, and what it needs to hold many at once.
 //
-// Everything runs on one io_context of one thread, as a server's strand would.
+// Everything runs on one loop of one thread, as a server's sessions do.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "async/task_set.h"
 #include "sandbox/provider.h"
-#include "sandbox/task.h"
 
 namespace caisson::bench {
 
@@ -23,8 +21,6 @@ double NowUs();
 // Asked for by SIGINT, SIGTERM or SIGHUP. Long rows look before each life and end with kCancelled.
 void CatchStopSignals();
 Status CheckStop();
-
-Task<void> Sleep(std::chrono::milliseconds duration);
 
 // `/bin/true` in `sandbox`, which must outlive the task. Anything but exit code 0 is an error.
 Task<Status> RunTrue(sandbox::Sandbox* sandbox);
@@ -55,7 +51,7 @@ Task<Status> HoldFewer(std::vector<SandboxPtr>* held, size_t count);
 // Tasks side by side. Whatever a task refers to outlives Wait, and Wait is always awaited.
 class Crew {
  public:
-  explicit Crew(boost::asio::any_io_executor executor);
+  explicit Crew(async::Loop& loop) : tasks_(loop) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
@@ -64,10 +60,10 @@ class Crew {
   Task<Status> Wait();
 
  private:
-  boost::asio::any_io_executor executor_;
-  boost::asio::steady_timer all_done_;
-  size_t running_ = 0;
+  Task<void> Follow(Task<Status> task);
+
   Status first_error_;
+  async::TaskSet tasks_;
 };
 
 }  // namespace caisson::bench

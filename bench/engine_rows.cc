@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/this_coro.hpp>
 #include <boost/json/array.hpp>
 #include <climits>
 #include <cmath>
@@ -15,7 +14,6 @@
 namespace caisson::bench {
 namespace {
 
-namespace asio = boost::asio;
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
@@ -53,7 +51,7 @@ Samples Take(const std::vector<Life>& lives, Part part) {
 
 Task<Status> WarmUp(sandbox::Provider* provider) {
   CAISSON_CO_TRY(co_await LiveMany(provider, kWarmLives));
-  co_await Sleep(200ms);
+  co_await provider->loop().Sleep(200ms);
   co_return Status();
 }
 
@@ -160,10 +158,10 @@ Task<Result<Lines>> MeasureBurst(sandbox::Provider* provider, RowOptions options
     if (serial.failures > 0) co_return Error(ErrorCode::kInternal, serial.first_failure);
     serials.push_back(Percentile(serial.created_us, 0.5) * static_cast<double>(kBurst));
     CAISSON_CO_TRY(co_await HoldFewer(&serial.held, kBurst));
-    co_await Sleep(kSettle);
+    co_await provider->loop().Sleep(kSettle);
 
     Burst burst;
-    Crew crew(co_await asio::this_coro::executor);
+    Crew crew(provider->loop());
     const double begin = NowUs();
     for (size_t i = 0; i < kBurst; ++i) crew.Add(CreateInto(provider, &burst));
     CAISSON_CO_TRY(co_await crew.Wait());
@@ -172,7 +170,7 @@ Task<Result<Lines>> MeasureBurst(sandbox::Provider* provider, RowOptions options
     failures += burst.failures;
     if (first_failure.empty()) first_failure = burst.first_failure;
     CAISSON_CO_TRY(co_await HoldFewer(&burst.held, kBurst));
-    co_await Sleep(kSettle);
+    co_await provider->loop().Sleep(kSettle);
   }
   if (each.empty()) co_return Error(ErrorCode::kInternal, "every create failed: " + first_failure);
   json::object line = TimesLine("burst100", each);
@@ -230,11 +228,11 @@ json::object MemoryLine(const Snapshot& before, const Snapshot& after, int64_t c
 
 Task<Result<Lines>> MeasureIdle(sandbox::Provider* provider, RowOptions) {
   CAISSON_CO_TRY(co_await WarmUp(provider));
-  co_await Sleep(kSettle);
+  co_await provider->loop().Sleep(kSettle);
   CAISSON_CO_ASSIGN(const Snapshot before, TakeSnapshot());
   std::vector<SandboxPtr> held;
   CAISSON_CO_TRY(co_await HoldMore(provider, &held, kIdle));
-  co_await Sleep(kSettle);
+  co_await provider->loop().Sleep(kSettle);
   CAISSON_CO_ASSIGN(const Snapshot after, TakeSnapshot());
   if (after.init_private.size() < kIdle)
     co_return Error(ErrorCode::kInternal, "only " + std::to_string(after.init_private.size()) +
@@ -263,7 +261,7 @@ Task<Result<Lines>> MeasureCurve(sandbox::Provider* provider, RowOptions options
     const size_t live = kPoints[point];
     if (held.size() < live) CAISSON_CO_TRY(co_await HoldMore(provider, &held, live - held.size()));
     if (held.size() > live) CAISSON_CO_TRY(co_await HoldFewer(&held, held.size() - live));
-    co_await Sleep(kSettle);
+    co_await provider->loop().Sleep(kSettle);
     CAISSON_CO_ASSIGN(const auto lives, co_await LiveMany(provider, runs));
     for (const Life& life : lives) samples[point].push_back(life.total());
   }
@@ -291,7 +289,7 @@ Result<Residue> ReadResidue() {
 Task<Result<Lines>> MeasureManyLives(sandbox::Provider* provider, RowOptions options) {
   const int count = options.length == Length::kQuick ? 1000 : 10000;
   CAISSON_CO_TRY(co_await LiveTogether(provider, kWorkers, 20 * kWarmLives, std::nullopt));
-  co_await Sleep(2 * kSettle);
+  co_await provider->loop().Sleep(2 * kSettle);
   CAISSON_CO_ASSIGN(const Residue before, ReadResidue());
   CAISSON_CO_ASSIGN(const Crowd crowd,
                     co_await LiveTogether(provider, kWorkers, count, std::nullopt));
@@ -299,7 +297,7 @@ Task<Result<Lines>> MeasureManyLives(sandbox::Provider* provider, RowOptions opt
   for (int i = 0;
        i < 20 && (left.memory_cgroups > before.memory_cgroups || left.slab > before.slab); ++i) {
     CAISSON_CO_TRY(CheckStop());
-    co_await Sleep(500ms);
+    co_await provider->loop().Sleep(500ms);
     CAISSON_CO_ASSIGN(const Residue now, ReadResidue());
     left = {std::min(left.memory_cgroups, now.memory_cgroups), std::min(left.slab, now.slab)};
   }

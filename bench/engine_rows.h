@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "async/task.h"
 #include "base/result.h"
 #include "sandbox/provider.h"
-#include "sandbox/task.h"
 
 namespace caisson::bench {
 

@@ -25,9 +25,11 @@ struct Signals::State : std::enable_shared_from_this<State> {
 
 Signals::Signals(Loop& loop, std::initializer_list<int> numbers)
     : state_(std::make_shared<State>(loop, loop.state_->context)) {
-  for (const int number : numbers) state_->set.add(number);
+  for (const int number : numbers) Add(number);
   state_->Listen();
 }
+
+void Signals::Add(int number) { state_->set.add(number); }
 
 Signals::~Signals() {
   boost::system::error_code ignored;  // what was listened to is let go of either way

@@ -14,6 +14,7 @@ class Signals {
   Signals(Loop& loop, std::initializer_list<int> numbers);
   ~Signals();
 
+  void Add(int number);
   // The next one.
   Task<int> Next();
 

@@ -5,17 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 
+#include "async/signals.h"
+#include "async/task_set.h"
+#include "async/watch.h"
 #include "cli/dispatch.h"
 #include "cli/exec_options.h"
 #include "cli/exec_report.h"
@@ -26,10 +22,7 @@
 namespace caisson::cli {
 namespace {
 
-namespace asio = boost::asio;
 using sandbox::Process;
-
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 bool WriteAll(int fd, std::string_view data) {
   while (!data.empty()) {
@@ -45,25 +38,12 @@ bool WriteAll(int fd, std::string_view data) {
   return true;
 }
 
-// Whether epoll can wait for it; regular files and /dev/null are always ready and cannot be waited
-// for.
-bool CanWaitFor(int fd) {
-  struct stat info{};
-  return fstat(fd, &info) == 0 &&
-         (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || isatty(fd) != 0);
-}
-
 // Our stdin to the command's, until either ends.
-Task<void> ForwardInput(std::shared_ptr<Process> process) {
-  auto executor = co_await asio::this_coro::executor;
-  std::optional<asio::posix::stream_descriptor> waiter;
-  if (CanWaitFor(STDIN_FILENO)) waiter.emplace(executor, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+Task<void> ForwardInput(std::shared_ptr<Process> process, async::Loop* loop) {
+  async::Watch watch(*loop, STDIN_FILENO);
   std::string buffer(65536, '\0');
   for (;;) {
-    if (waiter) {
-      auto [error] = co_await waiter->async_wait(asio::posix::descriptor_base::wait_read, kTuple);
-      if (error) co_return;
-    }
+    co_await watch.Readable();
     const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got <= 0) break;
@@ -74,13 +54,10 @@ Task<void> ForwardInput(std::shared_ptr<Process> process) {
 }
 
 // Signals to us go to the command's tree; asking a second time kills it.
-Task<void> ForwardSignals(std::shared_ptr<Process> process,
-                          std::shared_ptr<asio::signal_set> signals) {
+Task<void> ForwardSignals(std::shared_ptr<Process> process, async::Signals* signals) {
   int asked = 0;
   for (;;) {
-    auto waited = co_await signals->async_wait(kTuple);
-    if (std::get<0>(waited)) co_return;
-    const int signo = std::get<1>(waited);
+    const int signo = co_await signals->Next();
     if (signo == SIGWINCH) {
       const WindowSize size = SizeOfTerminal(STDIN_FILENO);
       (void)co_await process->Resize(size.rows, size.cols);
@@ -122,7 +99,6 @@ int CodeOfStartError(const Error& error) {
 }
 
 Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecTiming timing) {
-  auto executor = co_await asio::this_coro::executor;
   const bool pty = request.command.stdio == sandbox::Stdio::kPty;
   if (fcntl(STDIN_FILENO, F_GETFD) >= 0) request.command.stdin_kind = sandbox::StdinKind::kOpen;
   if (pty) {
@@ -131,8 +107,8 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecT
     request.command.cols = size.cols;
     if (const char* term = getenv("TERM")) request.command.env.emplace("TERM", term);
   }
-  auto signals = std::make_shared<asio::signal_set>(executor, SIGINT, SIGTERM, SIGHUP);
-  if (pty) signals->add(SIGWINCH);
+  async::Signals signals(box->loop(), {SIGINT, SIGTERM, SIGHUP});
+  if (pty) signals.Add(SIGWINCH);
   const auto begin = std::chrono::steady_clock::now();
   auto started = co_await box->Start(request.command);
   if (!started) {
@@ -144,13 +120,14 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecT
   std::shared_ptr<Process> process = *std::move(started);
   std::optional<RawTerminal> raw;
   if (pty && isatty(STDIN_FILENO) != 0) raw.emplace(STDIN_FILENO);
+  async::TaskSet forwarding(box->loop());
   if (request.command.stdin_kind == sandbox::StdinKind::kOpen)
-    asio::co_spawn(executor, ForwardInput(process), asio::detached);
-  asio::co_spawn(executor, ForwardSignals(process, signals), asio::detached);
+    forwarding.Spawn(ForwardInput(process, &box->loop()));
+  forwarding.Spawn(ForwardSignals(process, &signals));
   Collected collected;
   auto outcome = co_await ForwardOutput(process, request.json ? &collected : nullptr);
   raw.reset();
-  signals->cancel();
+  forwarding.Cancel();
   if (!outcome) co_return std::move(outcome).error();
   timing.command = std::chrono::steady_clock::now() - begin;
 
@@ -171,11 +148,11 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecT
   co_return sandbox::ShellCode(*outcome);
 }
 
-Task<Result<int>> Exec(asio::any_io_executor executor, ExecRequest request) {
+Task<Result<int>> Exec(async::Loop* loop, ExecRequest request) {
   ExecTiming timing;
   const auto start = std::chrono::steady_clock::now();
   auto provider =
-      co_await native::NativeProvider::Open(executor, native::LauncherPaths::FromEnvironment(),
+      co_await native::NativeProvider::Open(loop, native::LauncherPaths::FromEnvironment(),
                                             native::Keeping::kEphemeral, native::Pooling::kOff);
   if (!provider) co_return std::move(provider).error();
   timing.launcher = std::chrono::steady_clock::now() - start;
@@ -189,23 +166,12 @@ Task<Result<int>> Exec(asio::any_io_executor executor, ExecRequest request) {
   co_return code;
 }
 
-Task<void> ExecInto(asio::any_io_executor executor, ExecRequest request, Result<int>* result) {
-  *result = co_await Exec(std::move(executor), std::move(request));
-}
-
 }  // namespace
 
 Result<int> RunExec(const Parsed& parsed) {
   CAISSON_ASSIGN(auto request, ReadExecRequest(parsed));
-  asio::io_context context(1);
-  Result<int> result = Error(ErrorCode::kInternal, "the command was not run");
-  asio::co_spawn(context, ExecInto(context.get_executor(), std::move(request), &result),
-                 [&](std::exception_ptr failure) {
-                   if (failure) std::rethrow_exception(failure);
-                   context.stop();
-                 });
-  context.run();
-  return result;
+  async::Loop loop;
+  return loop.RunUntilDone(Exec(&loop, std::move(request)));
 }
 
 }  // namespace caisson::cli

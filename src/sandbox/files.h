@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "async/task.h"
 #include "base/result.h"
-#include "sandbox/task.h"
 
 namespace caisson::sandbox {
 

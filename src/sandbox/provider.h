@@ -1,9 +1,9 @@
 // Provider, Sandbox, Process: what every kind of isolation implements.
 //
 // Ownership: a Provider makes Sandboxes, a Sandbox makes Processes; each outlives what it made. All
-// calls on objects of one provider come from one executor (a strand); none of them blocks it. A
-// call that is destroyed in flight is cancelled. Errors are about the call; a command that fails is
-// an outcome.
+// calls on objects of one provider come from one Loop; none of them blocks it. A call that is
+// destroyed in flight is not waited for any more; what it asked for may still happen. Errors are
+// about the call; a command that fails is an outcome.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 #include <variant>
 #include <vector>
 
+#include "async/loop.h"
 #include "base/result.h"
 #include "sandbox/files.h"
 #include "sandbox/limits.h"
 #include "sandbox/outcome.h"
 #include "sandbox/spec.h"
-#include "sandbox/task.h"
 
 namespace caisson::sandbox {
 
@@ -81,6 +81,7 @@ struct SandboxStats {
 class Sandbox {
  public:
   virtual ~Sandbox() = default;
+  virtual async::Loop& loop() const = 0;
   virtual const std::string& id() const = 0;
   virtual const SandboxReport& report() const = 0;
 
@@ -109,6 +110,7 @@ struct ProviderCapabilities {
 class Provider {
  public:
   virtual ~Provider() = default;
+  virtual async::Loop& loop() const = 0;
   virtual std::string_view name() const = 0;
   virtual ProviderCapabilities capabilities() const = 0;
   virtual Task<Result<std::unique_ptr<Sandbox>>> Create(SandboxSpec spec) = 0;

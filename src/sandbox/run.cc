@@ -1,13 +1,9 @@
 #include "sandbox/run.h"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/this_coro.hpp>
+#include "async/task_set.h"
 
 namespace caisson::sandbox {
 namespace {
-
-namespace asio = boost::asio;
 
 // A command that closes its stdin early is no failure of ours: what it read is what it wanted.
 Task<void> Feed(std::shared_ptr<Process> process, std::string input) {
@@ -24,9 +20,8 @@ Task<Result<ExecResult>> Run(Sandbox* sandbox, ExecSpec spec, std::string input)
   auto started = co_await sandbox->Start(std::move(spec));
   if (!started) co_return std::move(started).error();
   std::shared_ptr<Process> process = *std::move(started);
-  if (feeds)
-    asio::co_spawn(co_await asio::this_coro::executor, Feed(process, std::move(input)),
-                   asio::detached);
+  async::TaskSet feeding(sandbox->loop());
+  if (feeds) feeding.Spawn(Feed(process, std::move(input)));
   ExecResult result;
   for (;;) {
     auto event = co_await process->Next();

@@ -3,26 +3,18 @@
 // CAISSON_HOME.
 #include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/streambuf.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
 
+#include "async/watch.h"
 #include "base/utf8.h"
 #include "providers/native/native_provider.h"
 #include "sandbox/run.h"
 
 namespace json = boost::json;
-namespace asio = boost::asio;
 using caisson::Error;
 using caisson::Result;
 using caisson::Status;
@@ -398,24 +390,34 @@ class Driver {
 
 void Say(const json::object& answer) { std::cout << json::serialize(answer) << '\n' << std::flush; }
 
-Task<void> Main(asio::io_context& context, caisson::native::Keeping keeping) {
+// The next line of stdin; nothing at its end.
+Task<std::optional<std::string>> ReadLine(caisson::async::Watch* input, std::string* buffer) {
+  for (;;) {
+    if (const size_t end = buffer->find('\n'); end != std::string::npos) {
+      std::string line = buffer->substr(0, end);
+      buffer->erase(0, end + 1);
+      co_return line;
+    }
+    co_await input->Readable();
+    char piece[65536];
+    const ssize_t got = read(STDIN_FILENO, piece, sizeof piece);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) co_return std::nullopt;
+    buffer->append(piece, static_cast<size_t>(got));
+  }
+}
+
+Task<void> Main(caisson::async::Loop* loop, caisson::native::Keeping keeping) {
   auto provider = co_await caisson::native::NativeProvider::Open(
-      context.get_executor(), caisson::native::LauncherPaths::FromEnvironment(), keeping);
-  asio::posix::stream_descriptor input(context, dup(STDIN_FILENO));
+      loop, caisson::native::LauncherPaths::FromEnvironment(), keeping);
+  caisson::async::Watch input(*loop, STDIN_FILENO);
   std::string buffer;
   std::optional<Driver> driver;
   if (provider) driver.emplace(**provider);
-  for (;;) {
-    boost::system::error_code error;
-    const size_t size =
-        co_await asio::async_read_until(input, asio::dynamic_buffer(buffer), '\n',
-                                        asio::redirect_error(asio::use_awaitable, error));
-    if (error) break;
-    const std::string line = buffer.substr(0, size);
-    buffer.erase(0, size);
+  while (const auto line = co_await ReadLine(&input, &buffer)) {
     json::object request;
     try {
-      request = json::parse(line).as_object();
+      request = json::parse(*line).as_object();
     } catch (const std::exception& e) {
       Say(ErrorAnswer(Error(caisson::ErrorCode::kInvalidArgument, e.what())));
       continue;
@@ -430,21 +432,14 @@ Task<void> Main(asio::io_context& context, caisson::native::Keeping keeping) {
       Say(co_await driver->Handle(std::move(request)));
     }
   }
-  driver.reset();
-  context.stop();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  asio::io_context context(1);
+  caisson::async::Loop loop;
   const bool keep = argc > 1 && std::strcmp(argv[1], "--keep") == 0;
-  asio::co_spawn(
-      context,
-      Main(context, keep ? caisson::native::Keeping::kKeep : caisson::native::Keeping::kEphemeral),
-      [](std::exception_ptr e) {
-        if (e) std::rethrow_exception(e);
-      });
-  context.run();
+  loop.RunUntilDone(
+      Main(&loop, keep ? caisson::native::Keeping::kKeep : caisson::native::Keeping::kEphemeral));
   return 0;
 }

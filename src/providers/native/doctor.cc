@@ -1,14 +1,12 @@
 #include "providers/native/doctor.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 
 #include "providers/native/native_provider.h"
 #include "sys/unique_fd.h"
@@ -16,7 +14,6 @@
 namespace caisson::native {
 namespace {
 
-namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 std::chrono::microseconds Since(Clock::time_point start) {
@@ -59,10 +56,10 @@ bool Offers(const HostView& host, std::string_view fact) {
   return value && !value->starts_with("absent");
 }
 
-Task<void> AskLauncher(asio::any_io_executor executor, LauncherPaths paths, Probing probing,
-                       HostView* host, DoctorReport* report) {
+Task<void> AskLauncher(async::Loop* loop, LauncherPaths paths, Probing probing, HostView* host,
+                       DoctorReport* report) {
   const auto start = Clock::now();
-  auto provider = co_await NativeProvider::Open(executor, std::move(paths), Keeping::kEphemeral);
+  auto provider = co_await NativeProvider::Open(loop, std::move(paths), Keeping::kEphemeral);
   report->launcher_start = Since(start);
   if (!provider) {
     host->launcher_error = provider.error().message();
@@ -108,10 +105,8 @@ DoctorReport Examine(const LauncherPaths& paths, Probing probing) {
   DoctorReport report;
   HostView host = HostView::OfThisHost(paths.state_dir);
   report.kernel = host.kernel_release;
-  asio::io_context context(1);
-  asio::co_spawn(context, AskLauncher(context.get_executor(), paths, probing, &host, &report),
-                 asio::detached);
-  context.run();
+  async::Loop loop;
+  loop.RunUntilDone(AskLauncher(&loop, paths, probing, &host, &report));
   const auto before = Clock::now();
   report.checks = CheckHost(host);
   report.checking = Since(before);

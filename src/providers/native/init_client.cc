@@ -7,12 +7,11 @@ namespace caisson::native {
 
 namespace w = wire::init;
 
-Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(boost::asio::any_io_executor executor,
-                                                           sys::UniqueFd control,
+Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(async::Loop* loop, sys::UniqueFd control,
                                                            std::vector<w::Rlimit> rlimits) {
-  std::unique_ptr<InitClient> client(new InitClient(executor));
+  std::unique_ptr<InitClient> client(new InitClient(*loop));
   client->channel_ =
-      RpcChannel::Create(executor, std::move(control), RpcChannel::Descriptors::kRefuse);
+      RpcChannel::Create(*loop, std::move(control), RpcChannel::Descriptors::kRefuse);
   auto* raw = client.get();
   client->channel_->Start([raw](const wire::Header& header,
                                 const sys::Packet& packet) { raw->OnEvent(header, packet); },
@@ -79,13 +78,13 @@ Error InitClient::ToError(const w::Failed& failed) {
 
 std::shared_ptr<ProcessState> InitClient::StateOf(uint32_t process) {
   auto& state = processes_[process];
-  if (!state) state = std::make_shared<ProcessState>();
+  if (!state) state = std::make_shared<ProcessState>(loop_);
   return state;
 }
 
 std::shared_ptr<WatchState> InitClient::WatchOf(uint32_t watch) {
   auto& state = watches_[watch];
-  if (!state) state = std::make_shared<WatchState>();
+  if (!state) state = std::make_shared<WatchState>(loop_);
   return state;
 }
 
@@ -96,14 +95,14 @@ void InitClient::OnEvent(const wire::Header& header, const sys::Packet& packet) 
         // Credit bounds what can be queued here.
         auto state = StateOf(output->process);
         state->output.push_back(*std::move(output));
-        state->changed.Set(executor_);
+        state->changed.Set();
       }
       break;
     case w::Type::kExited:
       if (auto exited = wire::Decode<w::Exited>(packet.bytes)) {
         auto state = StateOf(exited->process);
         state->exited = *exited;
-        state->changed.Set(executor_);
+        state->changed.Set();
       }
       break;
     case w::Type::kWatchEvent:
@@ -113,7 +112,7 @@ void InitClient::OnEvent(const wire::Header& header, const sys::Packet& packet) 
           state->events.push_back(*std::move(event));
         else
           state->events.back().change = w::Change::kOverflow;
-        state->changed.Set(executor_);
+        state->changed.Set();
       }
       break;
     default:
@@ -124,11 +123,11 @@ void InitClient::OnEvent(const wire::Header& header, const sys::Packet& packet) 
 void InitClient::MarkLost() {
   for (auto& [handle, state] : processes_) {
     state->lost = true;
-    state->changed.Set(executor_);
+    state->changed.Set();
   }
   for (auto& [handle, state] : watches_) {
     state->lost = true;
-    state->changed.Set(executor_);
+    state->changed.Set();
   }
 }
 

@@ -14,30 +14,31 @@ namespace caisson::native {
 // What has arrived of one process and was not fetched yet. Shared by the channel, which fills it,
 // and the Process object, which empties it.
 struct ProcessState {
+  explicit ProcessState(async::Loop& loop) : changed(loop) {}
   std::deque<wire::init::Output> output;
   std::optional<wire::init::Exited> exited;
   uint64_t stdout_next = 0, stderr_next = 0;  // offsets delivered so far
   uint64_t ungranted = 0;                     // bytes fetched since the last Credit
   bool lost = false;                          // the sandbox is gone
-  SignalFlag changed;
+  async::Event changed;
 };
 
 struct WatchState {
+  explicit WatchState(async::Loop& loop) : changed(loop) {}
   std::deque<wire::init::WatchEvent> events;
   bool lost = false;
-  SignalFlag changed;
+  async::Event changed;
 };
 
 class InitClient {
  public:
   // Takes over the control socket: whatever a former owner left unread is skipped (see
   // init_protocol.h). `rlimits` become the defaults of commands when there are any.
-  static Task<Result<std::unique_ptr<InitClient>>> Open(boost::asio::any_io_executor executor,
-                                                        sys::UniqueFd control,
+  static Task<Result<std::unique_ptr<InitClient>>> Open(async::Loop* loop, sys::UniqueFd control,
                                                         std::vector<wire::init::Rlimit> rlimits);
   ~InitClient();
 
-  boost::asio::any_io_executor executor() const { return executor_; }
+  async::Loop& loop() const { return loop_; }
 
   template <typename Reply, typename Message>
   Task<Result<Reply>> Call(Message message) {
@@ -63,12 +64,12 @@ class InitClient {
   }
 
  private:
-  explicit InitClient(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  explicit InitClient(async::Loop& loop) : loop_(loop) {}
   static Error ToError(const wire::init::Failed& failed);
   void OnEvent(const wire::Header& header, const sys::Packet& packet);
   void MarkLost();
 
-  boost::asio::any_io_executor executor_;
+  async::Loop& loop_;
   std::shared_ptr<RpcChannel> channel_;
   std::unordered_map<uint32_t, std::shared_ptr<ProcessState>> processes_;
   std::unordered_map<uint32_t, std::shared_ptr<WatchState>> watches_;

@@ -113,8 +113,10 @@ LauncherPaths LauncherPaths::FromEnvironment() {
   return {runtime.empty() ? data + "/run" : runtime + "/caisson", data};
 }
 
-Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(
-    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping, Pooling pooling) {
+Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(async::Loop* loop,
+                                                                    LauncherPaths paths,
+                                                                    Keeping keeping,
+                                                                    Pooling pooling) {
   std::unique_ptr<LauncherClient> client(new LauncherClient());
   std::optional<sys::UniqueFd> socket;
   sys::UniqueFd
@@ -137,7 +139,7 @@ Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(
   auto* raw = client.get();
   std::shared_ptr<std::optional<Error>> refusal = std::make_shared<std::optional<Error>>();
   client->channel_ =
-      RpcChannel::Create(executor, *std::move(socket), RpcChannel::Descriptors::kAccept);
+      RpcChannel::Create(*loop, *std::move(socket), RpcChannel::Descriptors::kAccept);
   client->channel_->Start(
       [raw, refusal](const wire::Header& header, const sys::Packet& packet) {
         if (header.type == static_cast<uint16_t>(w::Type::kLost)) {

@@ -34,9 +34,8 @@ class LauncherClient {
  public:
   // With Keeping::kKeep, joins the launcher at paths.socket() when one lives there; otherwise
   // starts one.
-  static Task<Result<std::unique_ptr<LauncherClient>>> Start(boost::asio::any_io_executor executor,
-                                                             LauncherPaths paths, Keeping keeping,
-                                                             Pooling pooling);
+  static Task<Result<std::unique_ptr<LauncherClient>>> Start(async::Loop* loop, LauncherPaths paths,
+                                                             Keeping keeping, Pooling pooling);
   ~LauncherClient();
 
   const wire::launcher::HelloReply& hello() const { return hello_; }

@@ -119,12 +119,14 @@ std::string Level(const l::HelloReply& host) {
 
 }  // namespace
 
-Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(
-    boost::asio::any_io_executor executor, LauncherPaths paths, Keeping keeping, Pooling pooling) {
-  auto launcher = co_await LauncherClient::Start(executor, paths, keeping, pooling);
+Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(async::Loop* loop,
+                                                                   LauncherPaths paths,
+                                                                   Keeping keeping,
+                                                                   Pooling pooling) {
+  auto launcher = co_await LauncherClient::Start(loop, paths, keeping, pooling);
   if (!launcher) co_return std::move(launcher).error();
   co_return std::unique_ptr<NativeProvider>(
-      new NativeProvider(executor, std::move(paths), *std::move(launcher)));
+      new NativeProvider(*loop, std::move(paths), *std::move(launcher)));
 }
 
 sandbox::ProviderCapabilities NativeProvider::capabilities() const {
@@ -233,7 +235,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string
   std::vector<wire::init::Rlimit> rlimits;
   if (origin == Origin::kCreated)
     rlimits.push_back({RLIMIT_NOFILE, defaults.open_files, defaults.open_files});
-  auto opened = co_await InitClient::Open(executor_, std::move(control), std::move(rlimits));
+  auto opened = co_await InitClient::Open(&loop_, std::move(control), std::move(rlimits));
   if (!opened) co_return std::move(opened).error();
   std::shared_ptr<InitClient> init = *std::move(opened);
   auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(events),

@@ -14,10 +14,11 @@ namespace caisson::native {
 class NativeProvider : public sandbox::Provider {
  public:
   // Starts (or joins, see Keeping) the launcher.
-  static Task<Result<std::unique_ptr<NativeProvider>>> Open(boost::asio::any_io_executor executor,
-                                                            LauncherPaths paths, Keeping keeping,
+  static Task<Result<std::unique_ptr<NativeProvider>>> Open(async::Loop* loop, LauncherPaths paths,
+                                                            Keeping keeping,
                                                             Pooling pooling = Pooling::kOn);
 
+  async::Loop& loop() const override { return loop_; }
   std::string_view name() const override { return "native"; }
   sandbox::ProviderCapabilities capabilities() const override;
   Task<Result<std::unique_ptr<sandbox::Sandbox>>> Create(sandbox::SandboxSpec spec) override;
@@ -31,9 +32,8 @@ class NativeProvider : public sandbox::Provider {
 
  private:
   enum class Origin { kCreated, kAdopted };
-  NativeProvider(boost::asio::any_io_executor executor, LauncherPaths paths,
-                 std::unique_ptr<LauncherClient> launcher)
-      : executor_(std::move(executor)), paths_(std::move(paths)), launcher_(std::move(launcher)) {}
+  NativeProvider(async::Loop& loop, LauncherPaths paths, std::unique_ptr<LauncherClient> launcher)
+      : loop_(loop), paths_(std::move(paths)), launcher_(std::move(launcher)) {}
   // The key of the root that the spec asks for, known to the launcher.
   Task<Result<std::string>> PrepareRoot(std::string environment, std::string rootfs);
   Task<Result<std::unique_ptr<sandbox::Sandbox>>> Take(std::string id,
@@ -41,7 +41,7 @@ class NativeProvider : public sandbox::Provider {
                                                        std::vector<sys::UniqueFd> fds,
                                                        sandbox::SandboxSpec spec, Origin origin);
 
-  boost::asio::any_io_executor executor_;
+  async::Loop& loop_;
   LauncherPaths paths_;
   std::unique_ptr<LauncherClient> launcher_;
   std::set<std::string> registered_;

@@ -28,6 +28,7 @@ class NativeSandbox : public sandbox::Sandbox {
   // Lets go of the sandbox without destroying it.
   ~NativeSandbox() override;
 
+  async::Loop& loop() const override { return init_->loop(); }
   const std::string& id() const override { return id_; }
   const sandbox::SandboxReport& report() const override { return report_; }
   Task<Result<std::unique_ptr<sandbox::Process>>> Start(sandbox::ExecSpec spec) override;

@@ -1,15 +1,10 @@
 #include "providers/native/rpc_channel.h"
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <sys/socket.h>
+
 #include <random>
 
 namespace caisson::native {
-
-namespace asio = boost::asio;
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 namespace {
 Error Unavailable() {
@@ -18,32 +13,26 @@ Error Unavailable() {
 }
 }  // namespace
 
-std::shared_ptr<RpcChannel> RpcChannel::Create(asio::any_io_executor executor, sys::UniqueFd socket,
+std::shared_ptr<RpcChannel> RpcChannel::Create(async::Loop& loop, sys::UniqueFd socket,
                                                Descriptors descriptors) {
-  return std::shared_ptr<RpcChannel>(
-      new RpcChannel(std::move(executor), std::move(socket), descriptors));
+  return std::shared_ptr<RpcChannel>(new RpcChannel(loop, std::move(socket), descriptors));
 }
 
-RpcChannel::RpcChannel(asio::any_io_executor executor, sys::UniqueFd socket,
-                       Descriptors descriptors)
-    : executor_(executor),
-      socket_(executor, socket.Release()),
+RpcChannel::RpcChannel(async::Loop& loop, sys::UniqueFd socket, Descriptors descriptors)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      watch_(loop, socket_.get()),
       descriptors_(descriptors),
-      last_tag_(std::random_device()()) {
-  (void)sys::SetNonBlocking(socket_.native_handle());
+      last_tag_(std::random_device()()),
+      tasks_(loop) {
+  (void)sys::SetNonBlocking(socket_.get());
 }
 
 void RpcChannel::Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event,
                        std::function<void()> on_closed) {
   on_event_ = std::move(on_event);
   on_closed_ = std::move(on_closed);
-  // The loop keeps the channel alive until it is closed.
-  asio::co_spawn(
-      executor_,
-      [](std::shared_ptr<RpcChannel> self) -> Task<void> {
-        co_await self->ReadLoop();
-      }(shared_from_this()),
-      asio::detached);
+  tasks_.Spawn(ReadLoop());
 }
 
 void RpcChannel::Close() {
@@ -65,37 +54,27 @@ Status RpcChannel::SendNow(std::string bytes) {
     backlog_.push_back(std::move(bytes));
     return {};
   }
-  const auto state = sys::SendPacket(socket_.native_handle(), bytes, {});
+  const auto state = sys::SendPacket(socket_.get(), bytes, {});
   if (state == sys::PacketState::kOk) return {};
   if (state != sys::PacketState::kWouldBlock) {
     Fail();
     return Unavailable();
   }
   backlog_.push_back(std::move(bytes));
-  asio::co_spawn(
-      executor_,
-      [](std::shared_ptr<RpcChannel> self) -> Task<void> {
-        co_await self->FlushBacklog();
-      }(shared_from_this()),
-      asio::detached);
+  tasks_.Spawn(FlushBacklog());
   return {};
 }
 
 Task<void> RpcChannel::FlushBacklog() {
-  auto self = shared_from_this();
   while (!closed_ && !backlog_.empty()) {
-    const auto state = sys::SendPacket(socket_.native_handle(), backlog_.front(), {});
+    const auto state = sys::SendPacket(socket_.get(), backlog_.front(), {});
     if (state == sys::PacketState::kOk)
       backlog_.pop_front();
-    else if (state != sys::PacketState::kWouldBlock || !co_await WaitWritable())
-      co_return;
+    else if (state == sys::PacketState::kWouldBlock)
+      co_await watch_.Writable();
+    else
+      co_return;  // the reader sees it too
   }
-}
-
-Task<Status> RpcChannel::WaitWritable() {
-  auto [error] = co_await socket_.async_wait(asio::posix::descriptor_base::wait_write, kTuple);
-  if (error) co_return Unavailable();
-  co_return Status();
 }
 
 Task<Result<sys::Packet>> RpcChannel::Exchange(uint32_t tag, std::string bytes,
@@ -106,17 +85,14 @@ Task<Result<sys::Packet>> RpcChannel::Exchange(uint32_t tag, std::string bytes,
         ErrorCode::kInvalidArgument,
         "the request is larger than " + std::to_string(wire::kMaxFrame / 1024) + " KiB");
   if (closed_) co_return Unavailable();
-  auto pending = std::make_shared<Pending>();
+  auto pending = std::make_shared<Pending>(loop_);
   pending_[tag] = pending;
   for (;;) {
     const auto state =
-        closed_ ? sys::PacketState::kClosed : sys::SendPacket(socket_.native_handle(), bytes, fds);
+        closed_ ? sys::PacketState::kClosed : sys::SendPacket(socket_.get(), bytes, fds);
     // When the other end has gone, the reader takes in its last words and then ends every request.
     if (state != sys::PacketState::kWouldBlock) break;
-    if (!co_await WaitWritable()) {
-      pending_.erase(tag);
-      co_return Unavailable();
-    }
+    co_await watch_.Writable();
   }
   if (closed_) co_return Unavailable();
   co_return co_await Finish(std::move(pending));
@@ -130,14 +106,12 @@ Task<Result<sys::Packet>> RpcChannel::Finish(std::shared_ptr<Pending> pending) {
 }
 
 Task<void> RpcChannel::ReadLoop() {
-  auto self = shared_from_this();
   while (!closed_) {
     auto received = descriptors_ == Descriptors::kAccept
-                        ? sys::ReceivePacket(socket_.native_handle(), wire::kMaxFrame)
-                        : sys::ReceivePlainPacket(socket_.native_handle(), wire::kMaxFrame);
+                        ? sys::ReceivePacket(socket_.get(), wire::kMaxFrame)
+                        : sys::ReceivePlainPacket(socket_.get(), wire::kMaxFrame);
     if (received.state == sys::PacketState::kWouldBlock) {
-      auto [error] = co_await socket_.async_wait(asio::posix::descriptor_base::wait_read, kTuple);
-      if (error) break;
+      co_await watch_.Readable();
       continue;
     }
     const auto header = received.state == sys::PacketState::kOk
@@ -152,7 +126,7 @@ Task<void> RpcChannel::ReadLoop() {
     if (found == pending_.end()) continue;  // an answer to nobody: of a former owner
     found->second->packet = std::move(received.packet);
     found->second->answered = true;
-    found->second->done.Set(executor_);
+    found->second->done.Set();
     pending_.erase(found);
   }
   if (!closed_) Fail();
@@ -160,8 +134,8 @@ Task<void> RpcChannel::ReadLoop() {
 
 void RpcChannel::Fail() {
   closed_ = true;
-  sys::UniqueFd(socket_.release()).Reset();  // what waits for it is told that it was cancelled
-  for (auto& [tag, pending] : std::exchange(pending_, {})) pending->done.Set(executor_);
+  shutdown(socket_.get(), SHUT_RDWR);  // whoever waits for it finds out
+  for (auto& [tag, pending] : std::exchange(pending_, {})) pending->done.Set();
   if (auto closed = std::exchange(on_closed_, nullptr)) closed();
 }
 

@@ -2,21 +2,19 @@
 //
 // One coroutine reads; it hands each reply to the request of its tag and each event (tag 0) to the
 // handler. When the socket closes or the other end breaks the protocol, every pending and later
-// request fails with kUnavailable and `on_closed` runs once. Used from one strand; shared by
-// whoever has requests in flight.
+// request fails with kUnavailable and `on_closed` runs once. Shared by whoever has requests in
+// flight; its handlers do not let go of it.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
+#include "async/task_set.h"
+#include "async/watch.h"
 #include "base/result.h"
-#include "providers/native/signal_flag.h"
-#include "sandbox/task.h"
 #include "sys/packet.h"
 #include "wire/frame.h"
 
@@ -26,11 +24,10 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
  public:
   enum class Descriptors { kAccept, kRefuse };  // kRefuse: the other end is inside a sandbox
 
-  static std::shared_ptr<RpcChannel> Create(boost::asio::any_io_executor executor,
-                                            sys::UniqueFd socket, Descriptors descriptors);
+  static std::shared_ptr<RpcChannel> Create(async::Loop& loop, sys::UniqueFd socket,
+                                            Descriptors descriptors);
 
-  // Starts reading. The handlers run on the executor and must not outlive what they refer to: Close
-  // first.
+  // Starts reading. The handlers must not outlive what they refer to: Close first.
   void Start(std::function<void(const wire::Header&, const sys::Packet&)> on_event,
              std::function<void()> on_closed);
   void Close();
@@ -44,16 +41,17 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
   }
   // The two halves of Call, for requests that go out back to back and are answered later.
   struct Pending {
-    SignalFlag done;
+    explicit Pending(async::Loop& loop) : done(loop) {}
+    async::Event done;
     sys::Packet packet;
     bool answered = false;
   };
   template <typename Message>
   std::shared_ptr<Pending> Begin(const Message& message) {
     const uint32_t tag = NextTag();
-    auto pending = std::make_shared<Pending>();
+    auto pending = std::make_shared<Pending>(loop_);
     pending_[tag] = pending;
-    if (!SendNow(wire::Encode(message, tag))) pending->done.Set(executor_);
+    if (!SendNow(wire::Encode(message, tag))) pending->done.Set();
     return pending;
   }
   Task<Result<sys::Packet>> Finish(std::shared_ptr<Pending> pending);
@@ -65,17 +63,17 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
   }
 
  private:
-  RpcChannel(boost::asio::any_io_executor executor, sys::UniqueFd socket, Descriptors descriptors);
+  RpcChannel(async::Loop& loop, sys::UniqueFd socket, Descriptors descriptors);
   uint32_t NextTag();
   Task<Result<sys::Packet>> Exchange(uint32_t tag, std::string bytes, std::vector<int> fds);
   Status SendNow(std::string bytes);
   Task<void> FlushBacklog();
   Task<void> ReadLoop();
-  Task<Status> WaitWritable();
   void Fail();
 
-  boost::asio::any_io_executor executor_;
-  boost::asio::posix::stream_descriptor socket_;
+  async::Loop& loop_;
+  sys::UniqueFd socket_;
+  async::Watch watch_;
   Descriptors descriptors_;
   std::function<void(const wire::Header&, const sys::Packet&)> on_event_;
   std::function<void()> on_closed_;
@@ -83,6 +81,7 @@ class RpcChannel : public std::enable_shared_from_this<RpcChannel> {
   std::deque<std::string> backlog_;
   uint32_t last_tag_;  // starts anywhere, so that answers to a former owner match nothing of ours
   bool closed_ = false;
+  async::TaskSet tasks_;  // the reader, and the writer of the backlog
 };
 
 // A request that the protocol has no room for, noticed before it is sent.
