@@ -33,8 +33,8 @@ void Signals::Add(int number) { state_->set.add(number); }
 
 Signals::~Signals() {
   boost::system::error_code ignored;  // what was listened to is let go of either way
-  state_->set.clear(ignored);
-  state_->set.cancel(ignored);
+  (void)state_->set.clear(ignored);
+  (void)state_->set.cancel(ignored);
 }
 
 Task<int> Signals::Next() {

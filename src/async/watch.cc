@@ -20,7 +20,7 @@ struct Watch::State {
 
 Watch::Watch(Loop& loop, int fd) : state_(std::make_shared<State>(loop, loop.state_->context)) {
   boost::system::error_code unsupported;  // waiting then ends at once
-  state_->descriptor.assign(fd, unsupported);
+  (void)state_->descriptor.assign(fd, unsupported);
 }
 
 Watch::~Watch() {
