@@ -1,0 +1,37 @@
+#include "base/random.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/encoding.h"
+
+namespace caisson {
+
+std::string RandomBytes(size_t size) {
+  std::string bytes(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = getrandom(bytes.data() + done, size - done, 0);
+    if (got < 0 && errno != EINTR) std::abort();
+    done += static_cast<size_t>(std::max<ssize_t>(got, 0));
+  }
+  return bytes;
+}
+
+std::string RandomBase62(size_t size) {
+  std::string text;
+  text.reserve(size);
+  while (text.size() < size) {
+    for (const char c : RandomBytes(size - text.size() + 8)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte >= 248 || text.size() == size) continue;  // 248 = 4 × 62: no digit is favoured
+      text += ToBase62(byte % 62, 1);
+    }
+  }
+  return text;
+}
+
+}  // namespace caisson

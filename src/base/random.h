@@ -1,0 +1,15 @@
+// Randomness for secrets and ids, from the kernel (getrandom(2)). Thread-safe.
+#pragma once
+
+#include <string>
+
+namespace caisson {
+
+// `size` bytes. Ends the process when the kernel gives none: nothing goes on with a guessable
+// secret.
+std::string RandomBytes(size_t size);
+
+// `size` letters and digits, each of the 62 equally likely: 5.95 bits per character.
+std::string RandomBase62(size_t size);
+
+}  // namespace caisson
