@@ -115,9 +115,12 @@ class Provider {
   virtual ProviderCapabilities capabilities() const = 0;
   virtual Task<Result<std::unique_ptr<Sandbox>>> Create(SandboxSpec spec) = 0;
   // Sandboxes that live, whoever made them; and one of them taken over, with its processes and
-  // their output.
+  // their output. One that was paused runs again once it is taken over.
   virtual Task<Result<std::vector<std::string>>> List() = 0;
   virtual Task<Result<std::unique_ptr<Sandbox>>> Adopt(std::string id) = 0;
+  // Ends one that nobody has taken over. All its processes are gone when this completes; kNotFound
+  // when there is none.
+  virtual Task<Status> Remove(std::string id) = 0;
 };
 
 }  // namespace caisson::sandbox

@@ -260,10 +260,18 @@ Task<Result<std::vector<std::string>>> NativeProvider::List() {
 }
 
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Adopt(std::string id) {
+  // A frozen init answers nobody. Where there is no freezer, nothing is frozen.
+  (void)co_await launcher_->Call<l::Done>(l::Freeze{id, l::Freezer::kThaw});
   auto adopted = co_await launcher_->Call<l::Adopted>(l::Adopt{id});
   if (!adopted) co_return std::move(adopted).error();
   co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {},
                           Origin::kAdopted);
+}
+
+Task<Status> NativeProvider::Remove(std::string id) {
+  auto destroyed = co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
+  if (!destroyed) co_return std::move(destroyed).error();
+  co_return Status();
 }
 
 }  // namespace caisson::native

@@ -24,6 +24,7 @@ class NativeProvider : public sandbox::Provider {
   Task<Result<std::unique_ptr<sandbox::Sandbox>>> Create(sandbox::SandboxSpec spec) override;
   Task<Result<std::vector<std::string>>> List() override;
   Task<Result<std::unique_ptr<sandbox::Sandbox>>> Adopt(std::string id) override;
+  Task<Status> Remove(std::string id) override;
 
   // Destroys every sandbox of this launcher and ends it; completes when nothing is left.
   Task<Status> Shutdown();
