@@ -11,7 +11,6 @@
 
 #include "launcher/disk_layout.h"
 #include "launcher/hooks.h"
-#include "launcher/jail_pool.h"
 #include "launcher/limits.h"
 #include "sys/capabilities.h"
 #include "sys/mounts.h"
@@ -42,30 +41,6 @@ Result<uint32_t> ParseUid(const std::string& user) {
                  "\"" + user + "\" is not a user that a sandbox can be created for")
         .WithRemedy("give a uid from 0 to 65534, `root` or `user`");
   return uid;
-}
-
-Status CheckSpec(const Host& host, const w::Create& spec, size_t sources) {
-  if (spec.id.size() < 8) return Error(ErrorCode::kInvalidArgument, "the sandbox id is too short");
-  for (const char c : spec.id)
-    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')))
-      return Error(ErrorCode::kInvalidArgument,
-                   "a sandbox id has only lower-case letters and digits");
-  if (spec.mounts.size() != sources)
-    return Error(ErrorCode::kProtocol, "a create needs one descriptor per mount");
-  for (const auto& mount : spec.mounts)
-    if (mount.target.empty() || mount.target[0] != '/' ||
-        mount.target.find('\0') != std::string::npos ||
-        mount.target.find("/..") != std::string::npos || mount.target == "/")
-      return Error(ErrorCode::kInvalidArgument,
-                   "\"" + mount.target + "\" is not a path inside that something can be mounted on")
-          .WithRemedy("give an absolute path without `..`, not `/` itself");
-  if (host.ids.kind == IdPlan::Kind::kSingle && spec.user != "" && spec.user != "root" &&
-      spec.user != "0")
-    return Error(ErrorCode::kUnsupported,
-                 "this user has one id only, so a sandbox has no other user than root")
-        .WithRemedy(
-            "add the user to /etc/subuid and /etc/subgid with 65536 ids and install uidmap");
-  return {};
 }
 
 // A detached mount of `source` for the sandbox. A read-only one shows the host's ids shifted like
@@ -219,60 +194,9 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   return net;
 }
 
-}  // namespace
-
-Result<JailKind> KindOf(const Host& host, const w::Create& spec) {
-  JailKind kind;
-  kind.profile = spec.profile;
-  CAISSON_ASSIGN(const uint32_t uid,
-                 spec.profile == w::Profile::kStrict ? ParseUid(spec.user) : Result<uint32_t>(0u));
-  CAISSON_ASSIGN(const auto backend, ChooseDisk(host, spec.disk_backend, spec.limits));
-  kind.berth = {spec.root_key, uid, backend, spec.limits.disk_bytes, spec.limits.disk_inodes};
-  CAISSON_ASSIGN(kind.limits, PlanLimits(host, spec.limits));
-  return kind;
-}
-
-Result<std::unique_ptr<Box>> PrepareJail(const Host& host, Pools pools, const JailKind& kind,
-                                         w::Create spec, std::vector<sys::UniqueFd> sources) {
-  const Root* root = pools.berths.Find(kind.berth.root_key);
-  if (root == nullptr)
-    return Error(ErrorCode::kNotFound, "no root \"" + kind.berth.root_key + "\" is registered");
-  auto box = std::make_unique<Box>();
-  box->birth = std::make_unique<Birth>();
-  box->id = spec.id;
-  box->birth->spec = std::move(spec);
-  CAISSON_ASSIGN(auto berth, pools.berths.Take(kind.berth));
-  box->berth = std::move(berth);
-  if (!Ablated(Layer::kCgroup)) {
-    CAISSON_ASSIGN(auto limited, pools.cgroups.Take(kind.limits.cgroup));
-    box->cgroup = std::move(limited.cgroup);
-    box->birth->created.limits = ToFacts(limited.reports);
-  }
-  CAISSON_TRY(LimitBandwidth(host, *box));
-  for (const auto& fact : kind.limits.not_enforced) box->birth->created.limits.push_back(fact);
-  CAISSON_ASSIGN(auto net, pools.nets.Take());
-  CAISSON_TRY(PrepareMounts(host, *box, kind.berth.uid, sources));
-  if (host.rootless) CAISSON_TRY(PrepareNodes(*box));
-  FillPlan(host, *box, *root, kind.berth.uid);
-  CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
-  // When the host runs out of memory, sandboxes go before anything else; init makes its commands go
-  // before itself.
-  (void)sys::TryWriteText(
-      AT_FDCWD, ("/proc/" + std::to_string(box->init.pid()) + "/oom_score_adj").c_str(), "500");
-  // The child builds its root while we attach it; it waits for its Departure before it goes on.
-  if (box->cgroup)
-    CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid())
-                                           : box->cgroup->Attach(box->init.pid()));
-  if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
-  CrashPoint("cgroup attached");
-  return box;
-}
-
-Status Depart(Box& box, w::Create spec) {
-  box.birth->began_ns = sys::MonotonicNs();
-  box.deadline_ns = box.birth->began_ns + kStartDeadlineNs;
-  box.id = spec.id;
-  box.birth->spec = std::move(spec);
+// Lets the child go on.
+Status Depart(Box& box) {
+  box.deadline_ns = sys::MonotonicNs() + kStartDeadlineNs;
   Departure departure;
   box.birth->spec.hostname.copy(departure.hostname, sizeof departure.hostname - 1);
   box.birth->spec.user.copy(departure.user, sizeof departure.user - 1);
@@ -284,17 +208,77 @@ Status Depart(Box& box, w::Create spec) {
   return sys::SetNonBlocking(box.control.get());
 }
 
+}  // namespace
+
+Status CheckSpec(const Host& host, const w::Create& spec, size_t sources) {
+  if (spec.id.size() < 8) return Error(ErrorCode::kInvalidArgument, "the sandbox id is too short");
+  for (const char c : spec.id)
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')))
+      return Error(ErrorCode::kInvalidArgument,
+                   "a sandbox id has only lower-case letters and digits");
+  if (spec.mounts.size() != sources)
+    return Error(ErrorCode::kProtocol, "a create needs one descriptor per mount");
+  for (const auto& mount : spec.mounts)
+    if (mount.target.empty() || mount.target[0] != '/' ||
+        mount.target.find('\0') != std::string::npos ||
+        mount.target.find("/..") != std::string::npos || mount.target == "/")
+      return Error(ErrorCode::kInvalidArgument,
+                   "\"" + mount.target + "\" is not a path inside that something can be mounted on")
+          .WithRemedy("give an absolute path without `..`, not `/` itself");
+  if (host.ids.kind == IdPlan::Kind::kSingle && spec.user != "" && spec.user != "root" &&
+      spec.user != "0")
+    return Error(ErrorCode::kUnsupported,
+                 "this user has one id only, so a sandbox has no other user than root")
+        .WithRemedy(
+            "add the user to /etc/subuid and /etc/subgid with 65536 ids and install uidmap");
+  return {};
+}
+
+bool CanBeSpare(const Host& host, const w::Create& spec) {
+  if (!spec.mounts.empty() || spec.limits.memory_bandwidth_percent != w::kNoLimit) return false;
+  const auto backend = ChooseDisk(host, spec.disk_backend, spec.limits);
+  return backend && *backend == DiskBackend::kTmpfs;
+}
+
 Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create spec,
                                       std::vector<sys::UniqueFd> sources) {
-  CAISSON_TRY(CheckSpec(host, spec, sources.size()));
-  CAISSON_ASSIGN(const JailKind kind, KindOf(host, spec));
-  std::unique_ptr<Box> box;
-  if (sources.empty() && spec.limits.memory_bandwidth_percent == w::kNoLimit)
-    box = pools.jails.Take(kind);
-  if (!box) {
-    CAISSON_ASSIGN(box, PrepareJail(host, pools, kind, spec, std::move(sources)));
+  CAISSON_ASSIGN(const uint32_t uid,
+                 spec.profile == w::Profile::kStrict ? ParseUid(spec.user) : Result<uint32_t>(0u));
+  CAISSON_ASSIGN(const auto backend, ChooseDisk(host, spec.disk_backend, spec.limits));
+  CAISSON_ASSIGN(const auto limits, PlanLimits(host, spec.limits));
+  const Root* root = pools.berths.Find(spec.root_key);
+  if (root == nullptr)
+    return Error(ErrorCode::kNotFound, "no root \"" + spec.root_key + "\" is registered");
+  auto box = std::make_unique<Box>();
+  box->birth = std::make_unique<Birth>();
+  box->id = spec.id;
+  CAISSON_ASSIGN(auto berth, pools.berths.Take({spec.root_key, uid, backend, spec.limits.disk_bytes,
+                                                spec.limits.disk_inodes}));
+  box->berth = std::move(berth);
+  box->birth->spec = std::move(spec);
+  if (!Ablated(Layer::kCgroup)) {
+    CAISSON_ASSIGN(auto limited, pools.cgroups.Take(limits.cgroup));
+    box->cgroup = std::move(limited.cgroup);
+    box->birth->created.limits = ToFacts(limited.reports);
   }
-  CAISSON_TRY(Depart(*box, std::move(spec)));
+  CAISSON_TRY(LimitBandwidth(host, *box));
+  for (const auto& fact : limits.not_enforced) box->birth->created.limits.push_back(fact);
+  CAISSON_ASSIGN(auto net, pools.nets.Take());
+  CAISSON_TRY(PrepareMounts(host, *box, uid, sources));
+  if (host.rootless) CAISSON_TRY(PrepareNodes(*box));
+  FillPlan(host, *box, *root, uid);
+  CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
+  // When the host runs out of memory, sandboxes go before anything else; init makes its commands go
+  // before itself.
+  (void)sys::TryWriteText(
+      AT_FDCWD, ("/proc/" + std::to_string(box->init.pid()) + "/oom_score_adj").c_str(), "500");
+  // The child builds its root while we attach it; it waits for its Departure before it goes on.
+  if (box->cgroup)
+    CAISSON_TRY(box->cgroup->dir_fd() >= 0 ? box->cgroup->AttachCloned(box->init.pid())
+                                           : box->cgroup->Attach(box->init.pid()));
+  if (box->bandwidth) CAISSON_TRY(box->bandwidth->Attach(box->init.pid()));
+  CrashPoint("cgroup attached");
+  CAISSON_TRY(Depart(*box));
   return box;
 }
 
@@ -323,7 +307,6 @@ Status ConfirmBox(const Host& host, Box& box) {
   created.limits.push_back(DiskFact("disk", disk->bytes_limit, box.berth->request.disk_backend));
   created.limits.push_back(DiskFact("inodes", disk->inodes_limit, box.berth->request.disk_backend));
   created.pid = box.init.pid();
-  created.server_us = static_cast<uint32_t>((sys::MonotonicNs() - box.birth->began_ns) / 1000);
   box.berth->lowers.clear();  // the jail has consumed them
   return {};
 }

@@ -14,29 +14,18 @@
 
 namespace caisson::launcher {
 
-class JailPool;
-
 struct Pools {
   BerthPool& berths;
   CgroupPool& cgroups;
   NetPool& nets;
-  JailPool& jails;
 };
 
-// What jails have in common that can stand in for one another.
-struct JailKind {
-  BerthRequest berth;
-  wire::launcher::Profile profile = wire::launcher::Profile::kDefault;
-  LimitPlan limits;
-};
-Result<JailKind> KindOf(const Host& host, const wire::launcher::Create& spec);
+// kInvalidArgument, kProtocol or kUnsupported for a request that no host or not this one can serve.
+Status CheckSpec(const Host& host, const wire::launcher::Create& spec, size_t sources);
 
-// Takes what a sandbox of this kind needs from the pools and clones its init, which builds its
-// root, joins its cgroup and waits. `spec` gives mounts and bandwidth; a jail for the pool has
-// neither. On failure all is given back.
-Result<std::unique_ptr<Box>> PrepareJail(const Host& host, Pools pools, const JailKind& kind,
-                                         wire::launcher::Create spec,
-                                         std::vector<sys::UniqueFd> sources);
+// Whether a sandbox like this can be made before it is asked for: its parts are all the launcher's
+// own and cost little while they wait.
+bool CanBeSpare(const Host& host, const wire::launcher::Create& spec);
 
 // Takes what the sandbox needs from the pools, clones its init and attaches it. The box comes back
 // in state kStarting; `sources` are the descriptors of spec.mounts. On failure everything is given

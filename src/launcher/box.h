@@ -34,13 +34,13 @@ struct Birth {
   wire::launcher::Created created;
   sys::UniqueFd report;  // read end of the StageFailure pipe
   sys::UniqueFd go;      // write end
-  uint64_t began_ns = 0;
 };
 
 struct Box {
   std::string id;
   uint64_t serial = 0;
   BoxState state = BoxState::kStarting;
+  bool spare = false;  // nobody's yet
   bool frozen = false;
   bool quarantined = false;  // did not die by its deadline
 
@@ -49,12 +49,14 @@ struct Box {
   std::optional<Berth> berth;
   std::optional<sys::Cgroup> cgroup;
   std::optional<sys::ResctrlGroup> bandwidth;
+  sys::UniqueFd net_ns;          // from the kill on
   sys::UniqueFd control;         // the owner's end; kept so that a later owner can have it
   std::unique_ptr<Birth> birth;  // null once it runs
   sys::Child init;
 
   std::string created;       // the packet of Created: kept small, a thousand boxes may be idle
   uint64_t deadline_ns = 0;  // of kStarting and kDying
+  uint64_t asked_ns = 0;     // when the create came
 
   // Who waits for what.
   uint64_t waiting_client = 0;

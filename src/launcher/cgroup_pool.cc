@@ -23,50 +23,54 @@ Result<sys::Cgroup> CgroupPool::Make() {
   return made;
 }
 
+Result<LimitedCgroup> CgroupPool::Limit(sys::Cgroup cgroup, const sys::CgroupLimits& limits) {
+  CAISSON_ASSIGN(auto reports, cgroup.ApplyLimits(limits));
+  applied_ = {cgroup.limits(), reports};
+  return LimitedCgroup{std::move(cgroup), std::move(reports)};
+}
+
+Result<LimitedCgroup> CgroupPool::Renew(sys::Cgroup used) {
+  if (applied_ && SameLimits(used.limits(), last_) && SameLimits(used.limits(), applied_->limits)) {
+    CAISSON_TRY(used.RecycleInForce());
+    return LimitedCgroup{std::move(used), applied_->reports};
+  }
+  CAISSON_TRY(used.Recycle());
+  return Limit(std::move(used), last_);
+}
+
 Result<LimitedCgroup> CgroupPool::Take(const sys::CgroupLimits& limits) {
   last_ = limits;
   failed_ = false;
-  if (!ready_.empty() && SameLimits(ready_.back().cgroup.limits(), limits)) {
+  if (!ready_.empty()) {
     LimitedCgroup taken = std::move(ready_.back());
     ready_.pop_back();
-    return taken;
-  }
-  if (!ready_.empty()) {  // made for other limits; starts anew
-    sys::Cgroup cgroup = std::move(ready_.back().cgroup);
-    ready_.pop_back();
-    if (cgroup.Recycle()) {
-      CAISSON_ASSIGN(auto reports, cgroup.ApplyLimits(limits));
-      return LimitedCgroup{std::move(cgroup), std::move(reports)};
-    }
+    if (SameLimits(taken.cgroup.limits(), limits)) return taken;
+    // Made for other limits; starts anew.
+    if (taken.cgroup.Recycle()) return Limit(std::move(taken.cgroup), limits);
   }
   CAISSON_ASSIGN(auto cgroup, Make());
-  CAISSON_ASSIGN(auto reports, cgroup.ApplyLimits(limits));
-  return LimitedCgroup{std::move(cgroup), std::move(reports)};
+  return Limit(std::move(cgroup), limits);
 }
 
 bool CgroupPool::Work() {
   if (!used_.empty()) {
     sys::Cgroup cgroup = std::move(used_.back());
     used_.pop_back();
-    if (ready_.size() < kKeep && cgroup.Recycle()) {
-      auto reports = cgroup.ApplyLimits(last_);
-      if (reports) {
-        ready_.push_back({std::move(cgroup), *std::move(reports)});
-        return true;
-      }
+    if (ready_.size() >= kKeep) {
+      (void)cgroup.Remove(std::chrono::milliseconds(50));  // else the tree's leftovers have it
+    } else if (auto renewed = Renew(std::move(cgroup))) {
+      ready_.push_back(*std::move(renewed));
     }
-    (void)cgroup.Remove(std::chrono::milliseconds(50));  // else the tree's leftovers have it
     return true;
   }
   if (failed_ || ready_.size() >= target_) return false;
   auto made = Make();
-  auto reports =
-      made ? made->ApplyLimits(last_) : Result<std::vector<sys::LimitReport>>(made.error());
-  if (!reports) {
+  auto limited = made ? Limit(*std::move(made), last_) : Result<LimitedCgroup>(made.error());
+  if (!limited) {
     failed_ = true;  // the next Take says why
     return false;
   }
-  ready_.push_back({*std::move(made), *std::move(reports)});
+  ready_.push_back(*std::move(limited));
   return true;
 }
 

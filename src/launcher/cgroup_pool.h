@@ -4,6 +4,7 @@
 // page cache does, and thousands of those cost gigabytes of kernel memory.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,20 @@ class CgroupPool {
   size_t ready() const { return ready_.size(); }
 
  private:
+  struct Applied {
+    sys::CgroupLimits limits;
+    std::vector<sys::LimitReport> reports;
+  };
   Result<sys::Cgroup> Make();
+  Result<LimitedCgroup> Limit(sys::Cgroup cgroup, const sys::CgroupLimits& limits);
+  // A used group as good as new, under the limits asked for last. One that cannot be is removed.
+  Result<LimitedCgroup> Renew(sys::Cgroup used);
 
   sys::CgroupTree& tree_;
   size_t target_;
   uint64_t made_ = 0;
   sys::CgroupLimits last_;
+  std::optional<Applied> applied_;  // what the kernel said when limits were set last
   std::vector<LimitedCgroup> ready_;
   std::vector<sys::Cgroup> used_;
   bool failed_ = false;

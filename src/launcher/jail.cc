@@ -104,9 +104,8 @@ int DropResourceCapability() {
   return syscall(SYS_capset, &header, data) == 0 ? 0 : errno;
 }
 
-// Closes every descriptor that is not the plan's own. A prepared jail may wait for long, and what
-// it held of the launcher's (sockets of owners, disks of other sandboxes, the instance's lock)
-// would live as long.
+// Closes every descriptor that is not the plan's own: what the child held of the launcher's
+// (sockets of owners, disks of other sandboxes, the instance's lock) would live as long as it does.
 int CloseForeign(const JailPlan& plan) {
   int kept[kMaxOverlays + kMaxMounts + 16];
   size_t count = 0;

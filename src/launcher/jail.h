@@ -64,8 +64,7 @@ struct JailPlan {
   const char* capabilities_hex = "0";  // init's first argument
 };
 
-// What the child waits for with its root built and its cgroup joined: until then it is a prepared
-// jail that any sandbox of the same kind can have.
+// What the child waits for with its root built: when it comes, the cgroup is joined.
 struct Departure {
   char hostname[65] = {};
   char user[65] = {};  // init's second argument

@@ -3,7 +3,8 @@
 // Everything it waits for is in one epoll set: owners' sockets, the pipes and control sockets of
 // sandboxes being born, the pidfds of all inits, and the network pool. Work that nobody waits for
 // (refilling pools, cleaning up after the dead) is done one step at a time when nothing else is
-// ready.
+// ready. The loop is in launcher.cc, requests in launcher_requests.cc, the life of a sandbox in
+// launcher_lives.cc.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,7 @@
 
 #include "launcher/birth.h"
 #include "launcher/host.h"
-#include "launcher/jail_pool.h"
+#include "launcher/spares.h"
 #include "sys/packet.h"
 
 namespace caisson::launcher {
@@ -25,6 +26,8 @@ struct LauncherOptions {
   sys::UniqueFd first_owner;  // connected socket; may be empty when `listener` is there
   sys::UniqueFd listener;     // keeping mode: accepts later owners
   bool pools = true;          // make things ahead; off for an owner that wants one sandbox
+  // How long a keeping launcher stays with neither owner nor sandbox.
+  uint64_t linger_ns = 60'000'000'000;
 };
 
 class Launcher {
@@ -54,6 +57,8 @@ class Launcher {
   int NextTimeout();
   bool IdleWork();
   void CheckDeadlines();
+  void CheckAlone();
+  void Stop();  // kills everything; Run returns when all of it is gone
 
   void Accept();
   void ReadOwner(uint64_t serial);
@@ -80,14 +85,24 @@ class Launcher {
   // The box under this id, running; otherwise answers Failed and gives null.
   Box* FindRunning(uint64_t owner, uint32_t tag, const std::string& id);
   wire::launcher::Counters CountersOf(Box& box);
-  Result<std::vector<sys::UniqueFd>> HandOver(Box& box);
+  // What an owner gets of a box: copies of the control socket and of the files that count.
+  struct Handed {
+    wire::launcher::Created created;
+    std::vector<sys::UniqueFd> fds;
+  };
+  Result<Handed> HandOver(Box& box);
   Result<std::vector<wire::launcher::LimitFact>> ChangeLimits(Box& box,
                                                               const wire::launcher::Limits& limits);
+  Box& Admit(std::unique_ptr<Box> born);  // watches it from now on
+  Box* ClaimSpare(const wire::launcher::Create& request);
+  bool BeginSpare();
   void OnReport(Box& box);
   void OnReady(Box& box);
+  void HandOut(Box& box);
   void OnInitGone(Box& box);
   void Kill(Box& box);
-  void Bury(uint64_t serial);  // hands what can be used again to the pools, frees the rest later
+  void Bury(uint64_t serial);  // to be reclaimed when there is time
+  void Reclaim(std::unique_ptr<Box> box);
 
   Host host_;
   sys::UniqueFd listener_;
@@ -95,18 +110,26 @@ class Launcher {
   NetPool nets_;
   BerthPool berths_;
   CgroupPool cgroups_;
-  JailPool jails_;
+  Spares spares_;
   std::unordered_map<uint64_t, Owner> owners_;
   std::unordered_map<uint64_t, std::unique_ptr<Box>> boxes_;  // by serial
   std::unordered_map<std::string, uint64_t> serials_;         // by id
   std::set<uint64_t> unsettled_;            // starting or dying: those with a deadline
   std::vector<std::unique_ptr<Box>> dead_;  // reaped, not yet freed
   uint64_t next_serial_ = 1;
+  uint64_t linger_ns_;
+  uint64_t alone_since_ns_ = 0;  // 0: it is not
   bool keeping_;
   bool pools_;
   bool stopping_ = false;
   uint64_t stop_owner_ = 0;
   uint32_t stop_tag_ = 0;
 };
+
+template <typename Message>
+void Launcher::Reply(uint64_t owner, uint32_t tag, const Message& message,
+                     std::vector<sys::UniqueFd> fds) {
+  if (owner != 0) Send(owner, wire::Encode(message, tag), std::move(fds));
+}
 
 }  // namespace caisson::launcher

@@ -1,6 +1,7 @@
 // caisson-launcher: the only program of Caisson's that clones, mounts and writes cgroups.
 //
-//   caisson-launcher --owner-fd N --run-dir DIR --state-dir DIR [--listen PATH] [--no-pools]
+//   caisson-launcher --owner-fd N --run-dir DIR --state-dir DIR
+//                    [--listen PATH [--linger SECONDS]] [--no-pools]
 //   caisson-launcher --sweep --run-dir DIR
 //
 // It is started by `caisson` from a sealed memory file. See launcher.h for the loop, jail.h for the
@@ -16,19 +17,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "launcher/instance.h"
 #include "launcher/launcher.h"
+#include "sys/text_file.h"
 
 namespace caisson::launcher {
 namespace {
+
+constexpr uint64_t kMaxLinger = 366 * 24 * 3600;
 
 struct Arguments {
   int owner_fd = -1;
   bool sweep = false;
   bool pools = true;
   std::string run_dir, state_dir, listen;
+  std::optional<uint64_t> linger_seconds;
 };
 
 Result<Arguments> Parse(int argc, char** argv) {
@@ -49,7 +55,11 @@ Result<Arguments> Parse(int argc, char** argv) {
       arguments.state_dir = value;
     else if (name == "--listen")
       arguments.listen = value;
-    else
+    else if (name == "--linger") {
+      arguments.linger_seconds = sys::ParseNumber(value);
+      if (arguments.linger_seconds.value_or(UINT64_MAX) > kMaxLinger)
+        return Error(ErrorCode::kInvalidArgument, "--linger takes seconds, at most a year of them");
+    } else
       return Error(ErrorCode::kInvalidArgument, "unknown argument " + name);
   }
   if (arguments.run_dir.empty()) return Error(ErrorCode::kInvalidArgument, "--run-dir is missing");
@@ -114,6 +124,7 @@ int Main(int argc, char** argv) {
 
   LauncherOptions options;
   options.pools = arguments->pools;
+  if (arguments->linger_seconds) options.linger_ns = *arguments->linger_seconds * 1'000'000'000;
   options.first_owner.Reset(arguments->owner_fd);
   if (options.first_owner) fcntl(arguments->owner_fd, F_SETFD, FD_CLOEXEC);
   if (!arguments->listen.empty()) {

@@ -1,8 +1,11 @@
 #include "launcher/net_pool.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -13,23 +16,49 @@
 namespace caisson::launcher {
 namespace {
 
-// One byte in, one namespace out; a namespace that cannot be made is answered without a descriptor
-// and with the errno.
-[[noreturn]] void HelperMain(int socket) {
-  prctl(PR_SET_NAME, "caisson-netpool");
-  for (;;) {
-    char byte;
-    const ssize_t got = recv(socket, &byte, 1, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) _exit(0);
+// The process that makes namespaces and judges used ones.
+class Helper {
+ public:
+  explicit Helper(int socket) : socket_(socket) {}
+
+  // One packet in, one namespace out: the one that came with it when it is as new, else a new one.
+  // One that cannot be made is answered without a descriptor and with the reason.
+  [[noreturn]] void Run() {
+    for (;;) {
+      auto asked = sys::ReceivePacket(socket_, 16);
+      if (asked.state != sys::PacketState::kOk) _exit(0);
+      const bool returned = asked.packet.fds.size() == 1 && IsAsNew(asked.packet.fds[0].get());
+      Answer(returned ? std::move(asked.packet.fds[0]) : Make());
+    }
+  }
+
+ private:
+  Result<sys::UniqueFd> Make() {
     auto made = sys::EnterNewNetNs();
+    if (made && first_day_.empty()) {
+      auto footprint = sys::NetNsFootprint();
+      if (footprint) first_day_ = *std::move(footprint);
+    }
+    return made;
+  }
+
+  bool IsAsNew(int used) const {
+    if (first_day_.empty() || setns(used, CLONE_NEWNET) != 0) return false;
+    const auto footprint = sys::NetNsFootprint();
+    return footprint && *footprint == first_day_;
+  }
+
+  void Answer(Result<sys::UniqueFd> made) const {
     const int fds[] = {made ? made->get() : -1};
-    std::string error = made ? std::string("+") : "-" + made.error().message();
-    if (sys::SendPacket(socket, error, made ? std::span<const int>(fds) : std::span<const int>()) !=
+    const std::string text = made ? std::string("+") : "-" + made.error().message();
+    if (sys::SendPacket(socket_, text, made ? std::span<const int>(fds) : std::span<const int>()) !=
         sys::PacketState::kOk)
       _exit(0);
   }
-}
+
+  int socket_;
+  std::string first_day_;
+};
 
 }  // namespace
 
@@ -40,7 +69,8 @@ Result<NetPool> NetPool::Start(size_t target) {
   if (clone.pid == 0) {
     const int socket = dup2(pair.second.get(), 3);
     close_range(4, ~0U, 0);
-    HelperMain(socket);
+    prctl(PR_SET_NAME, "caisson-netpool");
+    Helper(socket).Run();
   }
   return NetPool(sys::Child(clone.pid, sys::UniqueFd(clone.pidfd)), std::move(pair.first), target);
 }
@@ -59,6 +89,17 @@ void NetPool::Collect() {
     --ordered_;
     if (received.packet.fds.size() == 1) ready_.push_back(std::move(received.packet.fds[0]));
   }
+}
+
+sys::UniqueFd NetPool::OpenOf(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
+  return sys::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+void NetPool::Return(sys::UniqueFd used) {
+  if (ready_.size() + ordered_ >= 2 * target_) return;
+  const int fds[] = {used.get()};
+  if (sys::SendPacket(socket_.get(), "r", fds) == sys::PacketState::kOk) ++ordered_;
 }
 
 Result<sys::UniqueFd> NetPool::Take() {

@@ -1,8 +1,10 @@
 // A pool of network namespaces, made by a process of its own.
 //
-// Making one takes most of a millisecond, so a forked helper does it ahead of need and sends the
-// descriptors over a socket. Namespaces are used once: a new sandbox must not see the old one's
-// counters.
+// Making one takes most of a millisecond, and so does the kernel's work when it goes, so a forked
+// helper makes them ahead of need and sends the descriptors over a socket. A namespace whose
+// sandbox has ended is used again only when nothing has ever happened in it: the helper compares
+// its footprint (sys::NetNsFootprint) with that of a new one. Most sandboxes never touch the
+// network.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +25,11 @@ class NetPool {
 
   // A namespace from the pool, or, when it is empty, one that the helper makes now.
   Result<sys::UniqueFd> Take();
+
+  // The namespace of a live process of ours, for Return. Empty when it cannot be had.
+  static sys::UniqueFd OpenOf(pid_t pid);
+  // A namespace whose processes are all gone. It comes back into the pool if it is as new.
+  void Return(sys::UniqueFd used);
 
   int socket() const { return socket_.get(); }  // readable: call Collect
   void Collect();                               // takes in what the helper has made

@@ -244,8 +244,9 @@ class Cgroup {
 
   // Makes an empty group as good as new: limits lifted, thawed, counters at zero, page cache of the
   // former life reclaimed. kConflict when it has processes or memory that cannot be reclaimed; the
-  // group is then fit only for Remove.
+  // group is then fit only for Remove. RecycleInForce leaves the limits, for a life under the same.
   Status Recycle();
+  Status RecycleInForce();
 
   // Kills what is inside, gives its memory back and removes the directories, so that no dying
   // memory group stays behind. (On v2 one does as long as an inode that the group wrote is cached:
@@ -266,6 +267,8 @@ class Cgroup {
   internal::Counters ReadCounters() const;
   std::optional<uint64_t> ReadPeak(const internal::Hierarchy& memory, CgroupStats& stats);
   void ResetPeak(const internal::Hierarchy& memory);
+  Status Clear();
+  void StartCounting();
   const internal::Hierarchy* Tracking() const;
   const internal::Hierarchy* Freezing() const;
   bool Uses(const internal::Hierarchy& hierarchy) const;

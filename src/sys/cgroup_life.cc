@@ -171,7 +171,8 @@ Result<bool> Cgroup::Empty() const {
   return true;
 }
 
-Status Cgroup::Recycle() {
+// Afterwards nothing of the former life is left but counters and limits.
+Status Cgroup::Clear() {
   CAISSON_ASSIGN(const bool empty, Empty());
   if (!empty) return Error(ErrorCode::kConflict, "group " + name_ + " still has processes");
   if (frozen_) CAISSON_TRY(Thaw());
@@ -190,6 +191,16 @@ Status Cgroup::Recycle() {
                                              " bytes of its former life");
     }
   }
+  return {};
+}
+
+void Cgroup::StartCounting() {
+  if (const Hierarchy* memory = tree_->Serving(Controller::kMemory)) ResetPeak(*memory);
+  baseline_ = std::make_unique<Counters>(ReadCounters());
+}
+
+Status Cgroup::Recycle() {
+  CAISSON_TRY(Clear());
   CgroupLimits lifted;
   if (limits_.memory_bytes) lifted.memory_bytes = kNoLimit;
   if (limits_.swap_bytes) lifted.swap_bytes = kNoLimit;
@@ -199,8 +210,13 @@ Status Cgroup::Recycle() {
   CAISSON_TRY(Write(lifted));
   CAISSON_TRY(LiftIo());
   limits_ = {};
-  if (memory) ResetPeak(*memory);
-  baseline_ = std::make_unique<Counters>(ReadCounters());
+  StartCounting();
+  return {};
+}
+
+Status Cgroup::RecycleInForce() {
+  CAISSON_TRY(Clear());
+  StartCounting();
   return {};
 }
 

@@ -419,6 +419,22 @@ TEST(CgroupRecycleTest, ARecycledGroupStartsFromZeroWithoutLimits) {
   EXPECT_EQ(group->Stats().pids_limit_hits, 2u);
 }
 
+TEST(CgroupRecycleTest, AGroupForALifeUnderTheSameLimitsKeepsThem) {
+  FakeCgroupFs fake;
+  MountAllV1(fake);
+  auto tree = Open(fake);
+  auto group = tree->Create("a");
+  ASSERT_TRUE(group->ApplyLimits(kDefaults));
+  const std::string limit = fake.Get("cg/memory/svc/caisson-t/a/memory.limit_in_bytes");
+  const std::string quota = fake.Get("cg/cpu,cpuacct/caisson-t/a/cpu.cfs_quota_us");
+  fake.Put("cg/pids/caisson-t/a/pids.events", "max 7\n");
+  ASSERT_TRUE(group->RecycleInForce());
+  EXPECT_EQ(group->Stats().pids_limit_hits, 0u);
+  EXPECT_EQ(fake.Get("cg/memory/svc/caisson-t/a/memory.limit_in_bytes"), limit);
+  EXPECT_EQ(fake.Get("cg/cpu,cpuacct/caisson-t/a/cpu.cfs_quota_us"), quota);
+  EXPECT_EQ(group->limits().memory_bytes, kDefaults.memory_bytes);
+}
+
 TEST(CgroupRecycleTest, AGroupWithProcessesOrChargedMemoryIsNotHandedOutAgain) {
   FakeCgroupFs fake;
   MountAllV1(fake);

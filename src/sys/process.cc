@@ -1,6 +1,7 @@
 #include "sys/process.h"
 
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,6 +40,11 @@ Child& Child::operator=(Child&& other) noexcept {
 
 void Child::Kill() {
   if (pidfd_) PidfdSendSignal(pidfd_.get(), SIGKILL);
+}
+
+bool Child::Ended() const {
+  pollfd ended{pidfd_.get(), POLLIN, 0};
+  return !pidfd_ || poll(&ended, 1, 0) != 0;
 }
 
 std::optional<Child::Exit> Child::TryReap() {

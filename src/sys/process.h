@@ -31,7 +31,8 @@ class Child {
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }
   bool running() const { return static_cast<bool>(pidfd_); }
-  void Kill();  // SIGKILL; harmless when it is gone
+  void Kill();         // SIGKILL; harmless when it is gone
+  bool Ended() const;  // it is dead, reaped or not
 
   struct Exit {
     int code;    // CLD_EXITED, CLD_KILLED, …
