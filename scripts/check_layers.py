@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 
-GROUND = ["base", "async", "json", "log", "telemetry"]
+GROUND = ["base", "async", "json", "yaml", "log", "telemetry"]
 BELOW = GROUND + ["wire", "sys", "net", "store", "auth", "sandbox"]
 MIDDLE = ["registry", "tools", "data", "llm"]
 PROVIDERS = ["providers/native", "providers/docker", "providers/e2b", "providers/kubernetes"]
@@ -30,8 +30,9 @@ LAYERS = {
     "wire": ["base"],
     "sys": ["base", "wire"],
     "json": ["base"],
+    "yaml": ["base"],
     "log": ["base", "async", "json"],
-    "telemetry": ["base", "async", "json", "log"],
+    "telemetry": ["base", "async", "json", "yaml", "log"],
     "net": GROUND,
     "store": GROUND + ["sys"],
     "auth": GROUND + ["sys", "store"],
@@ -58,8 +59,9 @@ JSON = ["boost/json", "fmt/"]
 THIRD_PARTY = {
     "async": ["boost/asio", "boost/system"],
     "json": JSON,
+    "yaml": ["yaml-cpp/"],
     "log": FMT,
-    "telemetry": JSON + ["yaml-cpp/"],
+    "telemetry": JSON,
     "net": JSON + ["boost/beast", "boost/asio/buffer.hpp", "openssl/", "nghttp2/", "curl/"],
     "store": JSON + ["sqlite3.h", "libpq-fe.h"],
     "auth": JSON + ["openssl/"],
@@ -68,13 +70,13 @@ THIRD_PARTY = {
     "providers/docker": JSON,
     "providers/e2b": JSON,
     "providers/kubernetes": JSON,
-    "registry": JSON + ["yaml-cpp/", "archive.h", "archive_entry.h"],
+    "registry": JSON + ["archive.h", "archive_entry.h"],
     "tools": JSON,
     "data": JSON + ["sqlite3.h", "libpq-fe.h", "hnswlib/"],
     "llm": JSON,
     "agent": JSON,
     "api": JSON,
-    "cli": JSON + ["yaml-cpp/"],
+    "cli": JSON,
 }
 
 # Headers of the C++ standard library that have no file extension are known by having none. These
