@@ -1,0 +1,182 @@
+#include "api/dispatcher.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/random.h"
+#include "net/body.h"
+#include "store/audit_log.h"
+
+namespace caisson::api {
+namespace {
+
+constexpr size_t kMaxRequestId = 64;
+
+// The caller's own id for the request, when it is one that can be shown anywhere; else a new one.
+std::string RequestIdOf(const net::Request& request) {
+  const std::string_view given = request.headers.Get("x-request-id");
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (!given.empty() && given.size() <= kMaxRequestId && std::ranges::all_of(given, plain))
+    return std::string(given);
+  return "req_" + RandomBase62(16);
+}
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Error NoSuchRoute(const net::Request& request) {
+  return Error(ErrorCode::kNotFound, "there is nothing at " + request.method + " " + request.path)
+      .WithRemedy("see /docs or /openapi.json for what there is");
+}
+
+Error MayNot(const Call& call) {
+  const Permission& permission = call.route().permission;
+  return Error(ErrorCode::kPermissionDenied,
+               "role " + std::string(NameOf(call.principal().role)) + " may not " +
+                   std::string(NameOf(permission.verb())) + " " +
+                   std::string(NameOf(permission.resource())) +
+                   (call.principal().scopes.empty() ? "" : " with the scopes of this key"))
+      .WithRemedy("use a key whose role and scopes allow it");
+}
+
+}  // namespace
+
+net::Response ErrorResponse(ErrorShape shape, const Error& error, const std::string& request_id) {
+  if (shape == ErrorShape::kProblem) return net::Response::Problem(error, request_id);
+  json::Object body{{"error", error.message()}, {"code", error.name()}};
+  if (!error.remedy().empty()) body["remediation"] = error.remedy();
+  body["request_id"] = request_id;
+  const int status = net::IsBodyTooLarge(error) ? 413 : InfoOf(error.code()).http_status;
+  return net::Response::Json(status, json::Write(body));
+}
+
+Result<std::unique_ptr<Dispatcher>> Dispatcher::Create(Services& services, Gate& gate,
+                                                       std::vector<Route> routes) {
+  std::unique_ptr<Dispatcher> dispatcher(new Dispatcher(services, gate, std::move(routes)));
+  for (size_t i = 0; i < dispatcher->routes_.size(); ++i) {
+    const Route& route = dispatcher->routes_[i];
+    if (auto added = dispatcher->router_.Add(route.method, route.pattern, i); !added)
+      return std::move(added).error().Because("add the route " + std::string(route.id));
+  }
+  return dispatcher;
+}
+
+Task<void> Dispatcher::Handle(net::Exchange* exchange) {
+  const auto begin = std::chrono::steady_clock::now();
+  const net::Request& request = exchange->request();
+  Progress progress;
+  progress.request_id = RequestIdOf(request);
+  net::Headers headers{{"X-Request-Id", progress.request_id}};
+  std::optional<net::Response> response = gate_.Turn(request);
+  if (!response) {
+    net::RouteMatch match = router_.Match(request.method, request.segments);
+    if (match.kind != net::RouteMatch::Kind::kFound) {
+      response = co_await Refuse(exchange, std::move(match), &progress);
+    } else {
+      const Route& route = routes_[match.route];
+      progress.route = route.id;
+      Call call(services_, *exchange, route, std::move(match), progress.request_id);
+      auto reply = co_await Run(&call, &headers);
+      progress.key_id = call.principal().key_id;
+      if (!reply)
+        response = ErrorResponse(route.errors, reply.error(), progress.request_id);
+      else
+        response = std::move(reply->response());
+    }
+  }
+  if (response && !exchange->answered()) {
+    progress.status = response->status;
+    for (const auto& [name, value] : headers) response->headers.Set(name, value);
+    (void)co_await exchange->Send(*std::move(response));  // a client that has gone needs none
+  }
+  Note(request, progress, std::chrono::steady_clock::now() - begin);
+}
+
+Task<net::Response> Dispatcher::Refuse(net::Exchange* exchange, net::RouteMatch match,
+                                       Progress* progress) {
+  const net::Request& request = exchange->request();
+  if (match.kind == net::RouteMatch::Kind::kNoSuchPath)
+    co_return net::Response::Problem(NoSuchRoute(request), progress->request_id);
+  co_return net::Response::Problem(
+      405,
+      Error(ErrorCode::kInvalidArgument,
+            request.path + " does not take the method " + request.method)
+          .WithRemedy("use one of " + match.allow),
+      progress->request_id)
+      .WithHeader("Allow", match.allow);
+}
+
+Task<Result<Reply>> Dispatcher::Run(Call* call, net::Headers* headers) {
+  if (auto admitted = co_await Admit(call, headers); !admitted)
+    co_return std::move(admitted).error();
+  CAISSON_CO_TRY(call->CheckQuery());
+  if (call->route().audited == Audited::kAlways)
+    CAISSON_CO_TRY(co_await Audit(call, "allow", ""));
+  co_return co_await call->route().handler(call);
+}
+
+Task<Status> Dispatcher::Admit(Call* call, net::Headers* headers) {
+  const Permission& permission = call->route().permission;
+  if (permission.everybody()) co_return Status();
+  auto principal = co_await gate_.Identify(&call->request());
+  if (!principal) {
+    headers->Set("WWW-Authenticate", "Bearer realm=\"caisson\"");
+    CAISSON_CO_TRY(co_await Audit(call, "deny", principal.error().message()));
+    co_return std::move(principal).error();
+  }
+  call->set_principal(*std::move(principal));
+  if (!call->principal().Allows(permission.verb(), permission.resource())) {
+    Error error = MayNot(*call);
+    CAISSON_CO_TRY(co_await Audit(call, "deny", error.message()));
+    co_return error;
+  }
+  Gate::Share share = gate_.Take(call->principal(), call->route().cost);
+  for (const auto& [name, value] : share.headers) headers->Set(name, value);
+  co_return std::move(share.allowed);
+}
+
+// The record is committed, and so survives the server's death, before anything is done; it is on
+// the disk within the store's 50 ms. Changes of keys, which outlive a reboot, wait for the disk.
+Task<Status> Dispatcher::Audit(Call* call, std::string decision, std::string reason) {
+  const Permission& permission = call->route().permission;
+  store::AuditRecord record;
+  record.time_ms = NowMs();
+  record.tenant = call->principal().tenant;
+  record.actor = call->principal().name;
+  record.key_id = call->principal().key_id;
+  record.source = call->request().peer.ToString();
+  record.verb = NameOf(permission.verb());
+  record.object = call->object();
+  record.decision = std::move(decision);
+  record.reason = std::move(reason);
+  record.request_id = call->request_id();
+  const auto durability = permission.resource() == auth::Resource::kKeys
+                              ? store::Durability::kDurable
+                              : store::Durability::kSoon;
+  co_return co_await services_.store.Write(
+      durability, [record](store::Database& db) { return store::AppendAudit(db, record); },
+      store::Purpose::kShrink);
+}
+
+void Dispatcher::Note(const net::Request& request, const Progress& progress,
+                      std::chrono::steady_clock::duration took) {
+  if (!services_.log.Enabled(log::Level::kDebug) && progress.status < 500) return;
+  const log::Level level = progress.status >= 500 ? log::Level::kError : log::Level::kDebug;
+  services_.log.Write(level, "request",
+                      {{"request_id", progress.request_id},
+                       {"method", request.method},
+                       {"path", request.path},
+                       {"route", progress.route},
+                       {"status", progress.status},
+                       {"key_id", progress.key_id},
+                       {"peer", request.peer.ToString()},
+                       {"seconds", took}});
+}
+
+}  // namespace caisson::api

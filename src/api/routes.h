@@ -1,0 +1,15 @@
+// The route table, resource by resource. AllRoutes is what a server serves.
+#pragma once
+
+#include <vector>
+
+#include "api/route.h"
+
+namespace caisson::api {
+
+void AddSessionRoutes(std::vector<Route>& routes);
+void AddExecRoutes(std::vector<Route>& routes);
+
+std::vector<Route> AllRoutes();
+
+}  // namespace caisson::api

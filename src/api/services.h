@@ -1,0 +1,20 @@
+// Services: what the routes work with. Wired in cli/serve; all of it outlives the net::Server.
+#pragma once
+
+#include "async/loop.h"
+#include "log/logger.h"
+#include "sandbox/event_bus.h"
+#include "sandbox/session_manager.h"
+#include "store/store.h"
+
+namespace caisson::api {
+
+struct Services {
+  async::Loop& loop;
+  log::Logger log;
+  sandbox::SessionManager& sessions;
+  sandbox::EventBus& events;
+  store::Store& store;
+};
+
+}  // namespace caisson::api
