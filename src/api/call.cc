@@ -20,7 +20,7 @@ sandbox::Access Call::access() const {
   sandbox::Access access;
   if (auth::ReachOf(principal_.role) != auth::Reach::kAll || principal_.session)
     access.tenant = principal_.tenant;
-  if (auth::ReachOf(principal_.role) == auth::Reach::kKey) access.key = principal_.key_id;
+  if (auth::ReachOf(principal_.role) == auth::Reach::kKey) access.key_id = principal_.key_id;
   access.session = principal_.session;
   return access;
 }
@@ -50,9 +50,8 @@ Result<std::optional<int64_t>> Call::QueryInteger(std::string_view name, int64_t
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size() || value < min || value > max)
-    return BadParameter(
-        name, "is " + Quoted(*text) + ", not a whole number in range",
-        "give a number from " + std::to_string(min) + " to " + std::to_string(max));
+    return BadParameter(name, "is " + Quoted(*text) + ", not a whole number in range",
+                        "give a number from " + std::to_string(min) + " to " + std::to_string(max));
   return std::optional<int64_t>(value);
 }
 
@@ -70,7 +69,7 @@ Status Call::CheckQuery() const {
   for (const auto& [key, value] : request().query) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string_view close = ClosestTo(key, known);
-    std::string remedy = !close.empty() ? "did you mean \"" + std::string(close) + "\"?"
+    std::string remedy = !close.empty()  ? "did you mean \"" + std::string(close) + "\"?"
                          : known.empty() ? "leave it out; this route has none"
                                          : "leave it out";
     return Error(ErrorCode::kInvalidArgument, "unknown query parameter " + Quoted(key))

@@ -116,8 +116,7 @@ Task<Result<Reply>> Dispatcher::Run(Call* call, net::Headers* headers) {
   if (auto admitted = co_await Admit(call, headers); !admitted)
     co_return std::move(admitted).error();
   CAISSON_CO_TRY(call->CheckQuery());
-  if (call->route().audited == Audited::kAlways)
-    CAISSON_CO_TRY(co_await Audit(call, "allow", ""));
+  if (call->route().audited == Audited::kAlways) CAISSON_CO_TRY(co_await Audit(call, "allow", ""));
   co_return co_await call->route().handler(call);
 }
 

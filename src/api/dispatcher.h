@@ -2,7 +2,8 @@
 //
 // In this order: the gate looks at host and origin, the route is found, the caller identified and
 // held to the route's permission and to its share, the audit log told, the handler run. Whatever
-// fails becomes a typed answer. Belongs to the loop's thread and outlives the net::Server it serves.
+// fails becomes a typed answer. Belongs to the loop's thread and outlives the net::Server it
+// serves.
 #pragma once
 
 #include <chrono>

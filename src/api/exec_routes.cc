@@ -136,8 +136,8 @@ Task<Result<Reply>> WaitProcess(Call* call) {
   CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
   async::Loop& loop = call->services().loop;
   auto wait = async::WithTimeout(&loop, std::chrono::seconds(seconds.value_or(60)), Ended(process));
-  auto first = co_await async::FirstOf(&loop, std::move(wait),
-                                       async::WaitFor(&call->exchange().closed()));
+  auto first =
+      co_await async::FirstOf(&loop, std::move(wait), async::WaitFor(&call->exchange().closed()));
   if (first.index() == 1) co_return Reply::Streamed();
   co_return Reply::Json(200, ToJson(*process));
 }
@@ -150,8 +150,8 @@ Task<Result<Reply>> SignalProcess(Call* call) {
   CAISSON_CO_ASSIGN(const json::Value body, co_await call->ReadJson());
   json::Reader in(body);
   const json::Value* signal = in.Any("signal");
-  const auto scope = in.OptionalEnum<sandbox::SignalScope>("scope", kScopes)
-                         .value_or(sandbox::SignalScope::kTree);
+  const auto scope =
+      in.OptionalEnum<sandbox::SignalScope>("scope", kScopes).value_or(sandbox::SignalScope::kTree);
   CAISSON_CO_TRY(in.Finish());
   CAISSON_CO_ASSIGN(const int number,
                     SignalFrom(signal == nullptr ? json::Value("SIGTERM") : *signal));
@@ -266,7 +266,8 @@ void AddExecRoutes(std::vector<Route>& routes) {
        .handler = Exec,
        .id = "exec",
        .group = "processes",
-       .summary = "Run a command: wait for it, stream it (by Accept), or leave it in the background",
+       .summary =
+           "Run a command: wait for it, stream it (by Accept), or leave it in the background",
        .request = "Exec",
        .outcomes = {{200, "ExecResult"},
                     {200, "", "text/event-stream"},

@@ -1,4 +1,5 @@
-// Gate: who is calling, and may they go on. What a server is configured with decides which one it has.
+// Gate: who is calling, and may they go on. What a server is configured with decides which one it
+// has.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,8 @@ class Gate {
   virtual std::optional<net::Response> Turn(const net::Request& request) const = 0;
   // Who it comes from. kUnauthenticated when that is not shown; `request` lives until the end.
   virtual Task<Result<auth::Principal>> Identify(const net::Request* request) = 0;
-  // Takes a call from the principal's share. kRateLimited when there is none left. `headers` are for
-  // the answer, whichever it is.
+  // Takes a call from the principal's share. kRateLimited when there is none left. `headers` are
+  // for the answer, whichever it is.
   struct Share {
     Status allowed;
     net::Headers headers;

@@ -29,9 +29,7 @@ class ProcessEvents {
     std::string bytes;
   };
   void Flush(sandbox::Stream stream, std::vector<json::Object>& to);
-  Held& HeldOf(sandbox::Stream stream) {
-    return stream == sandbox::Stream::kStdout ? out_ : err_;
-  }
+  Held& HeldOf(sandbox::Stream stream) { return stream == sandbox::Stream::kStdout ? out_ : err_; }
 
   Held out_, err_;
 };

@@ -24,7 +24,8 @@ Task<Result<Reply>> StreamProcess(Call* call, StreamKind kind, sandbox::ProcessF
 
 // The same over a WebSocket, with the client's messages going to the command:
 //   {"type": "stdin", "data": "…"} or "data_base64"; binary messages are input as they are
-//   {"type": "eof"}, {"type": "resize", "rows": 40, "cols": 120}, {"type": "signal", "signal": "SIGINT"}
+//   {"type": "eof"}, {"type": "resize", "rows": 40, "cols": 120}, {"type": "signal", "signal":
+//   "SIGINT"}
 Task<Result<Reply>> ServeProcessSocket(Call* call, std::shared_ptr<sandbox::ProcessFeed> process,
                                        FeedSource* source, net::WebSocket* socket);
 

@@ -9,6 +9,8 @@ namespace caisson::api {
 
 void AddSessionRoutes(std::vector<Route>& routes);
 void AddExecRoutes(std::vector<Route>& routes);
+void AddClassicRoutes(std::vector<Route>& routes);
+void AddServerRoutes(std::vector<Route>& routes);
 
 std::vector<Route> AllRoutes();
 

@@ -1,6 +1,7 @@
 // Services: what the routes work with. Wired in cli/serve; all of it outlives the net::Server.
 #pragma once
 
+#include "api/server_info.h"
 #include "async/loop.h"
 #include "log/logger.h"
 #include "sandbox/event_bus.h"
@@ -12,6 +13,7 @@ namespace caisson::api {
 struct Services {
   async::Loop& loop;
   log::Logger log;
+  const ServerInfo& info;
   sandbox::SessionManager& sessions;
   sandbox::EventBus& events;
   store::Store& store;

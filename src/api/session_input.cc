@@ -97,10 +97,11 @@ void ReadPty(json::Reader& in, sandbox::ExecSpec& spec) {
 Result<sandbox::SessionSpec> ReadSessionSpec(const json::Value& body) {
   json::Reader in(body);
   sandbox::SessionSpec spec;
-  spec.environment = in.Optional<std::string>("environment", {.min = 1, .max = 256}).value_or("host");
+  spec.environment =
+      in.Optional<std::string>("environment", {.min = 1, .max = 256}).value_or("host");
   spec.provider = in.Optional<std::string>("provider", {.max = 64}).value_or("");
-  spec.profile = in.OptionalEnum<sandbox::Profile>("profile", kProfiles)
-                     .value_or(sandbox::Profile::kDefault);
+  spec.profile =
+      in.OptionalEnum<sandbox::Profile>("profile", kProfiles).value_or(sandbox::Profile::kDefault);
   spec.user = in.Optional<std::string>("user", {.max = 64}).value_or("");
   in.OptionalObject("limits", [&](json::Reader& limits) { spec.limits = ReadLimits(limits); });
   spec.network = in.Optional<std::string>("network", {.max = 64}).value_or("none");
@@ -151,7 +152,8 @@ Result<ExecInput> ReadExec(const json::Value& body) {
   // A stdin that stays open is of use only to a command that somebody can send input to.
   const bool open = in.Optional<bool>("stdin_open").value_or(false);
   if (open && !exec.request.input.empty())
-    in.Refuse("stdin_open", "is given together with input", "send the input to the process instead");
+    in.Refuse("stdin_open", "is given together with input",
+              "send the input to the process instead");
   if (background && !exec.request.artifacts.empty())
     in.Refuse("artifacts", "cannot be kept for a background command",
               "declare them for the session, or wait for the command");

@@ -33,21 +33,21 @@ std::string ToText(sandbox::WallTime time) {
 }
 
 json::Object ToJson(const sandbox::SessionRecord& record) {
-  json::Object object{{"session_id", record.id},
-                      {"sandbox_id", record.sandbox_id},
-                      {"state", NameOf(record.state)},
-                      {"provider", record.provider},
-                      {"environment", record.spec.environment},
-                      {"profile", record.spec.profile == sandbox::Profile::kStrict ? "strict"
-                                                                                   : "default"},
-                      {"network", record.spec.network},
-                      {"url", "/api/sessions/" + record.id},
-                      {"created_at", ToText(record.created)},
-                      {"updated_at", ToText(record.updated)},
-                      {"expires_at", ToText(record.expires)},
-                      {"timeout", Seconds(record.spec.timeout)},
-                      {"metadata", MapJson(record.spec.metadata)},
-                      {"labels", MapJson(record.spec.labels)}};
+  json::Object object{
+      {"session_id", record.id},
+      {"sandbox_id", record.sandbox_id},
+      {"state", NameOf(record.state)},
+      {"provider", record.provider},
+      {"environment", record.spec.environment},
+      {"profile", record.spec.profile == sandbox::Profile::kStrict ? "strict" : "default"},
+      {"network", record.spec.network},
+      {"url", "/api/sessions/" + record.id},
+      {"created_at", ToText(record.created)},
+      {"updated_at", ToText(record.updated)},
+      {"expires_at", ToText(record.expires)},
+      {"timeout", Seconds(record.spec.timeout)},
+      {"metadata", MapJson(record.spec.metadata)},
+      {"labels", MapJson(record.spec.labels)}};
   object["name"] = record.spec.name.empty() ? json::Value() : json::Value(record.spec.name);
   object["reason"] = record.reason.empty() ? json::Value() : json::Value(record.reason);
   object["ended_at"] = record.ended ? json::Value(ToText(*record.ended)) : json::Value();
@@ -138,18 +138,17 @@ json::Object ToJson(const sandbox::ExecReport& report) {
 
 json::Object ToJson(const sandbox::ProcessFeed& process) {
   const auto begin = process.begin(), end = process.end();
-  json::Object object{
-      {"process_id", process.handle()},
-      {"pid", process.pid()},
-      {"command", ToUtf8(process.facts().command)},
-      {"label", ToUtf8(process.facts().label)},
-      {"pty", process.facts().stdio == sandbox::Stdio::kPty},
-      {"started_at", ToText(process.facts().started)},
-      {"state", process.outcome() ? "ended" : "running"},
-      {"output", json::Object{{"stdout_begin", begin.out},
-                              {"stdout_end", end.out},
-                              {"stderr_begin", begin.err},
-                              {"stderr_end", end.err}}}};
+  json::Object object{{"process_id", process.handle()},
+                      {"pid", process.pid()},
+                      {"command", ToUtf8(process.facts().command)},
+                      {"label", ToUtf8(process.facts().label)},
+                      {"pty", process.facts().stdio == sandbox::Stdio::kPty},
+                      {"started_at", ToText(process.facts().started)},
+                      {"state", process.outcome() ? "ended" : "running"},
+                      {"output", json::Object{{"stdout_begin", begin.out},
+                                              {"stdout_end", end.out},
+                                              {"stderr_begin", begin.err},
+                                              {"stderr_end", end.err}}}};
   if (process.outcome()) AddOutcome(object, *process.outcome());
   return object;
 }

@@ -62,8 +62,7 @@ Task<Result<Reply>> ListSessions(Call* call) {
   json::Array sessions;
   for (const auto& record : page.sessions) sessions.push_back(ToJson(record));
   json::Object answer{{"sessions", std::move(sessions)}};
-  answer["next_cursor"] =
-      page.next_cursor.empty() ? json::Value() : json::Value(page.next_cursor);
+  answer["next_cursor"] = page.next_cursor.empty() ? json::Value() : json::Value(page.next_cursor);
   co_return Reply::Json(200, answer);
 }
 
@@ -85,20 +84,20 @@ Task<Result<Reply>> PatchSession(Call* call) {
 }
 
 Task<Result<Reply>> PauseSession(Call* call) {
-  CAISSON_CO_ASSIGN(const auto record, co_await call->services().sessions.Pause(
-                                           call->access(), call->Param("id")));
+  CAISSON_CO_ASSIGN(const auto record,
+                    co_await call->services().sessions.Pause(call->access(), call->Param("id")));
   co_return Reply::Json(200, ToJson(record));
 }
 
 Task<Result<Reply>> ResumeSession(Call* call) {
-  CAISSON_CO_ASSIGN(const auto record, co_await call->services().sessions.Resume(
-                                           call->access(), call->Param("id")));
+  CAISSON_CO_ASSIGN(const auto record,
+                    co_await call->services().sessions.Resume(call->access(), call->Param("id")));
   co_return Reply::Json(200, ToJson(record));
 }
 
 Task<Result<Reply>> TouchSession(Call* call) {
-  CAISSON_CO_ASSIGN(const auto record, co_await call->services().sessions.Touch(
-                                           call->access(), call->Param("id")));
+  CAISSON_CO_ASSIGN(const auto record,
+                    co_await call->services().sessions.Touch(call->access(), call->Param("id")));
   co_return Reply::Json(200, ToJson(record));
 }
 
@@ -118,8 +117,8 @@ Task<Result<Reply>> DestroySession(Call* call) {
 }
 
 Task<Result<Reply>> SessionStats(Call* call) {
-  CAISSON_CO_ASSIGN(const auto session, co_await call->services().sessions.Get(
-                                            call->access(), call->Param("id")));
+  CAISSON_CO_ASSIGN(const auto session,
+                    co_await call->services().sessions.Get(call->access(), call->Param("id")));
   CAISSON_CO_ASSIGN(const auto stats, co_await session->Stats());
   co_return Reply::Json(200, ToJson(stats));
 }

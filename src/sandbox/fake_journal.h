@@ -59,7 +59,7 @@ class FakeJournal : public SessionJournal {
     co_await loop_.Yield();
     SessionPage page;
     for (const auto& id : order)
-      if (query.access.Sees(records[id].owner) &&
+      if (query.access.Sees(records[id]) &&
           std::ranges::find(query.states, records[id].state) != query.states.end())
         page.sessions.push_back(records[id]);
     co_return page;

@@ -103,14 +103,14 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::Get(Access access, std::s
     co_return live;
   }
   CAISSON_CO_ASSIGN(auto record, co_await parts_.journal.Find(id_or_name));
-  if (!record || !access.Sees(record->owner)) co_return NotFound(id_or_name);
+  if (!record || !access.Sees(*record)) co_return NotFound(id_or_name);
   co_return Gone(*record);
 }
 
 Task<Result<SessionRecord>> SessionManager::Describe(Access access, std::string id_or_name) {
   if (auto live = table_.Find(access, id_or_name)) co_return live->record();
   CAISSON_CO_ASSIGN(auto record, co_await parts_.journal.Find(id_or_name));
-  if (!record || !access.Sees(record->owner)) co_return NotFound(id_or_name);
+  if (!record || !access.Sees(*record)) co_return NotFound(id_or_name);
   co_return *std::move(record);
 }
 
@@ -221,7 +221,7 @@ Task<Status> SessionManager::Destroy(Access access, std::string id, std::string 
   auto live = table_.Find(access, id);
   if (live) co_return co_await Shield(&parts_.loop, &tasks_, DestroyWork(live, std::move(reason)));
   CAISSON_CO_ASSIGN(auto record, co_await parts_.journal.Find(id));
-  if (!record || !access.Sees(record->owner)) co_return NotFound(id);
+  if (!record || !access.Sees(*record)) co_return NotFound(id);
   co_return Status();
 }
 

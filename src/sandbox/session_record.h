@@ -51,11 +51,16 @@ struct SessionRecord {
   std::optional<SandboxStats> stats;  // what it used, when it ended
 };
 
-// What the caller may see: its own tenant's sessions, or everybody's.
+// What the caller may see. Every field that is set narrows it.
 struct Access {
-  std::optional<std::string> tenant;  // empty: all
+  std::optional<std::string> tenant;   // sessions of this tenant
+  std::optional<std::string> key_id;   // sessions made with this key
+  std::optional<std::string> session;  // this session alone
 
-  bool Sees(const Owner& owner) const { return !tenant || *tenant == owner.tenant; }
+  bool Sees(const SessionRecord& record) const {
+    return (!tenant || *tenant == record.owner.tenant) &&
+           (!key_id || *key_id == record.owner.key_id) && (!session || *session == record.id);
+  }
 };
 
 struct SessionQuery {

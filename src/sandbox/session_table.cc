@@ -28,7 +28,7 @@ std::shared_ptr<Session> SessionTable::Find(const Access& access,
     const auto name = names_.find({*access.tenant, id_or_name});
     if (name != names_.end()) session = FindId(name->second);
   }
-  return session != nullptr && access.Sees(session->record().owner) ? session : nullptr;
+  return session != nullptr && access.Sees(session->record()) ? session : nullptr;
 }
 
 std::shared_ptr<Session> SessionTable::FindSandbox(const std::string& sandbox_id) const {

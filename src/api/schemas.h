@@ -1,0 +1,23 @@
+// The JSON Schemas of requests and answers, as /openapi.json carries them.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace caisson::api {
+
+// `json` is a JSON Schema 2020-12; others are referred to as "#/components/schemas/NAME".
+struct Schema {
+  std::string_view name;
+  std::string_view json;
+};
+
+std::span<const Schema> CommonSchemas();   // Problem
+std::span<const Schema> SessionSchemas();  // sessions, limits, commands
+
+std::span<const Schema> ServerSchemas();  // health, the original APIs
+
+std::vector<Schema> AllSchemas();
+
+}  // namespace caisson::api
