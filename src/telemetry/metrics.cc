@@ -261,6 +261,19 @@ std::vector<Sample> Registry::Collect() const {
   return all;
 }
 
+std::vector<std::string> Registry::SampleNames() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) {
+    if (entry.type != Type::kHistogram) {
+      names.push_back(entry.name);
+      continue;
+    }
+    for (const char* suffix : {"_bucket", "_sum", "_count"}) names.push_back(entry.name + suffix);
+  }
+  return names;
+}
+
 std::string Registry::Expose() const {
   constexpr std::string_view kTypes[] = {"counter", "gauge", "histogram"};
   const std::lock_guard lock(mutex_);

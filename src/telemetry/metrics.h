@@ -136,6 +136,9 @@ class Registry {
   // Every sample now. A histogram gives name_bucket, name_sum and name_count.
   std::vector<Sample> Collect() const;
 
+  // The names that samples can have, whether there are any yet or not.
+  std::vector<std::string> SampleNames() const;
+
  private:
   enum class Type { kCounter, kGauge, kHistogram };
   struct Entry;
