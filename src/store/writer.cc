@@ -15,6 +15,9 @@ constexpr size_t kMaxGroup = 256;
 constexpr std::chrono::seconds kReserveRetry{1};
 constexpr std::chrono::milliseconds kIdle{500};
 constexpr const char* kFileName = "caisson.db";
+// A commit that starts the log anew flushes the log's header. This one is made where nobody waits.
+constexpr std::string_view kStartLog =
+    "INSERT INTO log_restarts VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1";
 
 Error Refusal(const Error& failure) {
   return Error(ErrorCode::kUnavailable,
@@ -40,6 +43,10 @@ Result<std::unique_ptr<Writer>> Writer::Open(DataDir& dir, Options options) {
   CAISSON_ASSIGN(Database committing, Database::Open(path, as_owner));
   CAISSON_TRY(committing.CheckIntegrity());
   CAISSON_TRY(Migrate(committing));
+  // A full disk must not keep a server from starting: there are things to destroy.
+  if (const Status started = committing.Run(kStartLog); !started && !IsNoSpace(started)) {
+    return started.error();
+  }
   CAISSON_ASSIGN(Database flushing, Database::Open(path, as_owner));
   CAISSON_TRY(flushing.Number("SELECT count(*) FROM log_restarts"));  // opens the log
   return std::unique_ptr<Writer>(
@@ -245,9 +252,7 @@ Status Writer::CheckpointWhenDue() {
   const auto left = flushing_.Checkpoint();
   Status done = left ? Status() : Status(left.error());
   if (left && *left == 0) {
-    // All of the log is in the file, so the next commit starts it anew and flushes its header.
-    done = flushing_.Run(
-        "INSERT INTO log_restarts VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1");
+    done = flushing_.Run(kStartLog);  // all of the log is in the file; the next commit begins it
   }
   // A full disk or a reader in the way leave the log as it is; it is tried again later.
   if (!done && (IsNoSpace(done) || done.error().code() == ErrorCode::kUnavailable)) return {};

@@ -113,6 +113,15 @@ TEST_F(WriterTest, SoonWaitsForNoFlushAndDurableSharesThem) {
   EXPECT_LT(vfs.syncs, before + kMany / 2);
 }
 
+TEST_F(WriterTest, TheFirstWriteAfterARestartWaitsForNoFlushEither) {
+  FakeVfs vfs("writer-restart");
+  Open({.vfs = vfs.name()}).reset();
+  auto writer = Open({.vfs = vfs.name(), .flush_every = std::chrono::hours(1)});
+  const int64_t before = vfs.syncs;
+  ASSERT_TRUE(Do(*writer, Durability::kSoon, Insert("first")));
+  EXPECT_EQ(vfs.syncs, before);
+}
+
 TEST_F(WriterTest, WhatIsSoonIsFlushedInTheBackground) {
   FakeVfs vfs("writer-background");
   auto writer = Open({.vfs = vfs.name(), .flush_every = std::chrono::milliseconds(1)});
@@ -176,7 +185,7 @@ TEST_F(WriterTest, TheLogIsCopiedBackAndBegunAnew) {
     auto database = Database::Open(dir_->PathOf("caisson.db"), {.mode = Database::Mode::kReader});
     return *database->Number("SELECT count FROM log_restarts");
   };
-  while (restarts() < 2) ASSERT_TRUE(Do(*writer, Durability::kSoon, Insert("a")));
+  while (restarts() < 3) ASSERT_TRUE(Do(*writer, Durability::kSoon, Insert("a")));
 }
 
 TEST_F(WriterTest, EndingFinishesEverything) {
