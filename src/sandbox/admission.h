@@ -87,6 +87,8 @@ class Admission {
   // For a sandbox that exists already. Takes its place in the counts, whatever they are.
   Lease Count(const Owner& owner, const Demand& demand);
 
+  // Whether one more would be admitted, quotas aside.
+  bool HasRoom() { return !Missing().has_value(); }
   // When a refused one may come again.
   std::chrono::milliseconds retry_after() const { return options_.retry_after; }
   size_t admitted() const { return admitted_; }

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "async/race.h"
 #include "sandbox/ids.h"
 
@@ -21,6 +23,16 @@ bool Any(const Limits& limits) {
          limits.disk_bytes || limits.disk_inodes || limits.open_files || limits.io_read_bps ||
          limits.io_write_bps || limits.io_read_iops || limits.io_write_iops ||
          limits.memory_bandwidth_percent;
+}
+
+// A limit that scales begins between its bounds.
+void BeginWithinBounds(SessionSpec& spec) {
+  const DefaultLimits limits = EffectiveLimits(spec);
+  const ScalingSpec& s = spec.scaling;
+  if (s.memory_ceiling != 0)
+    spec.limits.memory_bytes = std::clamp(limits.memory_bytes, s.memory_floor, s.memory_ceiling);
+  if (s.cpu_ceiling != 0)
+    spec.limits.cpu_millis = std::clamp(limits.cpu_millis, s.cpu_floor, s.cpu_ceiling);
 }
 
 Error StoppedWhileMade(const Session& session) {
@@ -77,6 +89,7 @@ Result<std::shared_ptr<SessionManager::Creation>> SessionManager::Enter(Owner ow
   if (spec.profile == Profile::kStrict && !provider->capabilities().strict_profile)
     return Error(ErrorCode::kUnsupported,
                  fmt::format("the provider {} has no strict profile", spec.provider));
+  BeginWithinBounds(spec);
   std::optional<IdempotentCreate> key;
   if (!spec.idempotency_key.empty()) {
     key = IdempotentCreate{owner.tenant, spec.idempotency_key, DigestOf(spec)};

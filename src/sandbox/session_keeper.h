@@ -24,7 +24,7 @@ class WarmSource {
  public:
   virtual ~WarmSource() = default;
   // One that fits the spec, the caller's from now on; null when there is none. Notes the demand.
-  virtual std::unique_ptr<Sandbox> Claim(const Provider& provider, const SessionSpec& spec) = 0;
+  virtual std::unique_ptr<Sandbox> Claim(Provider& provider, const SessionSpec& spec) = 0;
   // Whether this sandbox is one of those that wait.
   virtual bool Holds(const std::string& sandbox_id) const = 0;
 };

@@ -23,8 +23,9 @@ class ManagerTest : public testing::Test {
     manager.reset();
     events = std::make_unique<EventBus>(loop, SystemTime);
     listener = events->Subscribe({});
-    admission = std::make_unique<Admission>(
-        loop, admission_options, [this] { return Result<Headroom>(headroom); }, nullptr);
+    if (!admission)
+      admission = std::make_unique<Admission>(
+          loop, admission_options, [this] { return Result<Headroom>(headroom); }, nullptr);
     ManagerOptions options;
     options.default_provider = "fake";
     options.boot_id = boot_id;
