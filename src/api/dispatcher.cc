@@ -165,6 +165,7 @@ Task<Status> Dispatcher::Audit(Call* call, std::string decision, std::string rea
 
 void Dispatcher::Note(const net::Request& request, const Progress& progress,
                       std::chrono::steady_clock::duration took) {
+  services_.metrics.CountRequest(progress.route, progress.status, took);
   if (!services_.log.Enabled(log::Level::kDebug) && progress.status < 500) return;
   const log::Level level = progress.status >= 500 ? log::Level::kError : log::Level::kDebug;
   services_.log.Write(level, "request",

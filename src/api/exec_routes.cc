@@ -44,11 +44,13 @@ Task<Result<std::shared_ptr<sandbox::Session>>> SessionOf(Call* call) {
 // Runs to the end, unless the client goes before: then the command goes with it.
 Task<Result<Reply>> ExecAndWait(Call* call, std::shared_ptr<sandbox::Session> session,
                                 sandbox::ExecRequest request) {
+  const Stopwatch watch;
   auto first = co_await async::FirstOf(&call->services().loop, session->Exec(std::move(request)),
                                        async::WaitFor(&call->exchange().closed()));
   if (first.index() == 1) co_return Reply::Streamed();
   auto report = std::get<0>(std::move(first));
   if (!report) co_return std::move(report).error();
+  call->services().metrics.Ran(session->record(), watch.elapsed());
   co_return Reply::Json(200, ToJson(*report));
 }
 

@@ -38,6 +38,12 @@ Task<Result<Reply>> Docs(Call* call) {
       .WithHeader("Content-Security-Policy", std::string(kDocsPolicy));
 }
 
+Task<Result<Reply>> Metrics(Call* call) {
+  net::Response response = net::Response::Text(200, call->services().metrics.registry().Expose());
+  response.headers.Set("Content-Type", std::string(telemetry::Registry::kContentType));
+  co_return response;
+}
+
 }  // namespace
 
 void AddServerRoutes(std::vector<Route>& routes) {
@@ -59,6 +65,13 @@ void AddServerRoutes(std::vector<Route>& routes) {
        .id = "ready",
        .summary = "Whether the server takes work; 503 when it does not",
        .outcomes = {{200, "Ready"}, {503, "Ready"}}});
+  add({.method = "GET",
+       .pattern = "/metrics",
+       .permission = {auth::Verb::kRead, auth::Resource::kMetrics},
+       .handler = Metrics,
+       .id = "metrics",
+       .summary = "The server's metrics, for Prometheus",
+       .outcomes = {{200, "", "text/plain"}}});
   add({.method = "GET",
        .pattern = "/openapi.json",
        .permission = Permission::Everybody(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/server_info.h"
+#include "api/server_metrics.h"
 #include "async/loop.h"
 #include "log/logger.h"
 #include "sandbox/event_bus.h"
@@ -14,6 +15,7 @@ struct Services {
   async::Loop& loop;
   log::Logger log;
   const ServerInfo& info;
+  ServerMetrics& metrics;
   sandbox::SessionManager& sessions;
   sandbox::EventBus& events;
   store::Store& store;

@@ -15,8 +15,10 @@ Task<Result<Reply>> CreateSession(Call* call) {
   CAISSON_CO_ASSIGN(const json::Value body, co_await call->ReadJson());
   CAISSON_CO_ASSIGN(sandbox::SessionSpec spec, ReadSessionSpec(body));
   spec.idempotency_key = call->request().headers.Get("idempotency-key");
+  const Stopwatch watch;
   auto session = co_await call->services().sessions.Create(call->owner(), std::move(spec));
   if (!session) co_return std::move(session).error();
+  call->services().metrics.Created((*session)->record(), watch.elapsed());
   json::Object answer = ToJson(**session);
   co_return net::Response::Json(201, json::Write(answer))
       .WithHeader("Location", "/api/sessions/" + (*session)->id());
@@ -112,7 +114,10 @@ Task<Result<Reply>> DestroySession(Call* call) {
                       "session " + record.id + " has another sandbox than " + *sandbox_id)
           .WithRemedy("leave sandbox_id out, or give the one that the session names");
   }
+  const Stopwatch watch;
+  const auto live = co_await sessions.Get(call->access(), call->Param("id"));
   CAISSON_CO_TRY(co_await sessions.Destroy(call->access(), call->Param("id"), "asked for"));
+  if (live) call->services().metrics.Destroyed((*live)->record(), watch.elapsed());
   co_return Reply::Nothing();
 }
 
