@@ -179,10 +179,11 @@ Result<sys::UniqueFd> CloneInit(const Host& host, Box& box, sys::UniqueFd net) {
   box.birth->plan.go = go_read.get();
   box.birth->plan.control = pair.second.get();
   box.birth->plan.net_ns = net.get();
+  CAISSON_TRY(host.gangway->Load(box.birth->plan));
   CAISSON_TRY(host.dock->Enter());
   const sys::CloneResult clone =
-      sys::Clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS,
-                 box.cgroup ? box.cgroup->dir_fd() : -1);
+      host.gangway->Clone(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS,
+                          box.cgroup ? box.cgroup->dir_fd() : -1);
   const int clone_errno = errno;
   if (clone.pid == 0) EnterJail(box.birth->plan);
   CAISSON_TRY(host.dock->Leave());

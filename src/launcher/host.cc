@@ -86,6 +86,8 @@ Result<Host> PrepareHost(const HostOptions& options) {
   CAISSON_ASSIGN(auto dock,
                  Dock::Build(host.rootless ? Dock::Proc::kVisible : Dock::Proc::kAbsent));
   host.dock = std::make_unique<Dock>(std::move(dock));
+  CAISSON_ASSIGN(auto gangway, Gangway::Reserve());
+  host.gangway = std::make_unique<Gangway>(std::move(gangway));
   host.disks = ProbeDisks(host.state_dir);
   host.landlock_abi = sys::LandlockAbi();
   host.overlay_takes_id_maps = OverlayTakesIdMaps();

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "launcher/disk.h"
 #include "launcher/dock.h"
+#include "launcher/gangway.h"
 #include "launcher/instance.h"
 #include "launcher/slots.h"
 #include "launcher/verify.h"
@@ -39,6 +40,7 @@ struct Host {
   std::unique_ptr<SlotTable> slots;
   std::unique_ptr<sys::CgroupTree> cgroups;
   std::unique_ptr<Dock> dock;
+  std::unique_ptr<Gangway> gangway;
   std::vector<DiskProbe> disks;
   sys::SeccompFilter seccomp_default = sys::SeccompFilter::Build(sys::SeccompProfile::kDefault);
   sys::SeccompFilter seccomp_strict = sys::SeccompFilter::Build(sys::SeccompProfile::kStrict);

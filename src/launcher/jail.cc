@@ -104,9 +104,10 @@ int DropResourceCapability() {
   return syscall(SYS_capset, &header, data) == 0 ? 0 : errno;
 }
 
-// Closes every descriptor that is not the plan's own: what the child held of the launcher's
-// (sockets of owners, disks of other sandboxes, the instance's lock) would live as long as it does.
-int CloseForeign(const JailPlan& plan) {
+// Takes a descriptor table of its own with nothing in it but the plan's: what else the child held
+// of the launcher's (sockets of owners, disks of other sandboxes, the instance's lock) would live
+// as long as it does.
+int OwnDescriptors(const JailPlan& plan) {
   int kept[kMaxOverlays + kMaxMounts + 16];
   size_t count = 0;
   auto keep = [&](int fd) {
@@ -121,6 +122,10 @@ int CloseForeign(const JailPlan& plan) {
   for (const int fd : plan.nodes) keep(fd);
   for (size_t i = 0; i < plan.overlay_count; ++i) keep(plan.overlays[i].lower);
   for (size_t i = 0; i < plan.mount_count; ++i) keep(plan.mounts[i].source);
+  // Until here the table is the launcher's: nothing may be closed in it.
+  if (close_range(static_cast<unsigned>(plan.block_end), ~0U, CLOSE_RANGE_UNSHARE) != 0)
+    return errno;
+  if (write(plan.left, "x", 1) != 1) return errno;
   unsigned next = 3;
   for (size_t i = 0; i < count; ++i) {
     const auto fd = static_cast<unsigned>(kept[i]);
@@ -133,7 +138,7 @@ int CloseForeign(const JailPlan& plan) {
 int Session(const JailPlan& plan) {
   // A launcher that dies takes us along. A change of credentials clears the signal, so it is set
   // again later; until then the pipe tells.
-  if (const int error = CloseForeign(plan); error != 0) return error;
+  if (const int error = OwnDescriptors(plan); error != 0) return error;
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
   if (const int error = DropResourceCapability(); error != 0) return error;
   if (setsid() < 0) return errno;

@@ -29,7 +29,7 @@ inline constexpr size_t kMaxOverlays = wire::launcher::kMaxOverlays;
 inline constexpr size_t kMaxMounts = wire::launcher::kMaxMounts;
 
 struct JailPlan {
-  // Descriptors. The child inherits them and closes all but its own.
+  // Descriptors, in the gangway's block. The child takes a table of its own with only them in it.
   int disk = -1;  // detached mount of the writable file system, furnished (disk_layout.h)
   int net_ns = -1;
   int user_ns = -1;
@@ -37,6 +37,8 @@ struct JailPlan {
   int init = -1;                            // the sealed memfd of caisson-init
   int go = -1;                              // read end: the Departure
   int report = -1;                          // write end: StageFailure
+  int left = -1;                            // write end: a byte when the table is our own
+  int block_end = 0;                        // above all of these (gangway.h)
   int nodes[6] = {-1, -1, -1, -1, -1, -1};  // rootless: detached mounts of the host's device nodes
 
   struct Overlay {

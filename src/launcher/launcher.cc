@@ -43,6 +43,7 @@ Launcher::Launcher(Host host, LauncherOptions options, NetPool nets)
       keeping_(static_cast<bool>(listener_)),
       pools_(options.pools) {
   Watch(nets_.socket(), Watched::kNetPool, 0, EPOLLIN);
+  Watch(host_.gangway->left(), Watched::kGangway, 0, EPOLLIN);
   if (listener_) Watch(listener_.get(), Watched::kListener, 0, EPOLLIN);
   if (options.first_owner) {
     const uint64_t serial = next_serial_++;
@@ -92,6 +93,8 @@ void Launcher::HandleEvent(Watched what, uint64_t serial) {
       return ReadOwner(serial);
     case Watched::kNetPool:
       return nets_.Collect();
+    case Watched::kGangway:
+      return host_.gangway->Collect();
     default:
       break;
   }

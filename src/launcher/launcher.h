@@ -48,7 +48,7 @@ class Launcher {
     };
     std::deque<Outgoing> queue;  // what the socket would not take yet
   };
-  enum class Watched : uint8_t { kListener, kOwner, kReport, kControl, kPid, kNetPool };
+  enum class Watched : uint8_t { kListener, kOwner, kReport, kControl, kPid, kNetPool, kGangway };
 
   Launcher(Host host, LauncherOptions options, NetPool nets);
   bool Watch(int fd, Watched what, uint64_t serial, uint32_t events);

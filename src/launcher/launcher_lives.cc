@@ -150,6 +150,7 @@ void Launcher::Kill(Box& box) {
 }
 
 void Launcher::OnInitGone(Box& box) {
+  host_.gangway->Collect();
   const auto exit = box.init.TryReap();
   if (!exit) return;
   if (box.spare) {
