@@ -14,7 +14,10 @@ build_packages=(
   libboost1.81-dev libboost-json1.81-dev libfmt-dev libarchive-dev libyaml-cpp-dev libsqlite3-dev libssl-dev libcurl4-openssl-dev libgtest-dev libgmock-dev
   python3 e2fsprogs
 )
-test_packages=(clang-tidy-19 clang-format-19 libclang-rt-19-dev python3-pytest procps util-linux)
+test_packages=(
+  clang-tidy-19 clang-format-19 libclang-rt-19-dev python3-pytest python3-jsonschema python3-websocket
+  procps util-linux
+)
 bench_packages=(bubblewrap docker.io)
 # The virtual machine's kernel, and qemu where the host has none, are fetched by tests/vm/run.sh
 # without being installed.

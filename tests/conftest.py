@@ -1,6 +1,7 @@
 """Fixtures of all suites. Every test that makes sandboxes ends with a residue check by itself."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -11,6 +12,7 @@ from harness.cli import Cli
 from harness.driver import Driver
 from harness.paths import require
 from harness.sentinels import Sentinels
+from harness.server import Server
 
 
 def pytest_configure():
@@ -67,3 +69,31 @@ def sentinels(tmp_path):
     with Sentinels(tmp_path) as standing:
         yield standing
         standing.check()
+
+
+@pytest.fixture
+def make_server(nothing_left_behind, home):
+    """Servers of the test's own, each with a data directory that goes with it."""
+    made = []
+
+    def make(*arguments, **options):
+        running = Server(home / f"server-{len(made)}", arguments=arguments, **options)
+        made.append(running)
+        return running.start()
+
+    require(paths.CAISSON)
+    yield make
+    for running in reversed(made):
+        running.close()
+        shutil.rmtree(running.data_dir, ignore_errors=True)
+        pathlib.Path(f"{running.data_dir}.log").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def server(make_server):
+    return make_server()
+
+
+@pytest.fixture
+def api(server):
+    return server.api()
