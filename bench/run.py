@@ -68,7 +68,7 @@ ROWS = (
     Row("create", reference="floor"),
     Row("exec", reference="spawn", limit_on="ratio", op="<=", limit=2.0),
     Row("destroy", limit_on="value", op="<=", limit=2000),
-    Row("sustained", reference="floor_rate", limit_on="value", op=">=", limit=250, unit="1/s"),
+    Row("sustained", reference="floor_rate", limit_on="ratio", op=">=", limit=0.98, unit="1/s"),
     Row("sustained_nonet", reference="floor_nonet_rate", unit="1/s"),
     Row("burst100"),
     Row("burst100_failures", limit_on="value", op="<=", limit=0, unit="count"),
