@@ -41,7 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = store::DecodeCursor(store::EncodeCursor(*cursor));
     if (!again || again->id != cursor->id || again->time_ms != cursor->time_ms) std::abort();
   }
-  if (store::CheckBlobName(text) && (text.starts_with('/') || text.starts_with(".."))) std::abort();
+  const bool escapes = text.starts_with('/') || text == ".." || text.starts_with("../") ||
+                       text.find("/../") != std::string_view::npos || text.ends_with("/..");
+  if (escapes && store::CheckBlobName(text)) std::abort();
   if (const auto address = auth::IpAddress::Parse(text)) {
     if (!auth::IpAddress::Parse(address->ToText())) std::abort();
     if (address->IsLoopback() && auth::AddressPolicy().Check(*address)) std::abort();
