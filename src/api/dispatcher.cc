@@ -52,7 +52,7 @@ net::Response ErrorResponse(ErrorShape shape, const Error& error, const std::str
   json::Object body{{"error", error.message()}, {"code", error.name()}};
   if (!error.remedy().empty()) body["remediation"] = error.remedy();
   body["request_id"] = request_id;
-  const int status = net::IsBodyTooLarge(error) ? 413 : InfoOf(error.code()).http_status;
+  const int status = InfoOf(error.code()).http_status;
   return net::Response::Json(status, json::Write(body));
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using enum ErrorCode;
 
-constexpr std::array<ErrorInfo, 16> kTable = {{
+constexpr std::array<ErrorInfo, 19> kTable = {{
     {kInvalidArgument, "invalid_argument", 400, false, 125,
      "the request is malformed or contradicts itself"},
     {kNotFound, "not_found", 404, false, 125, "the object never existed"},
@@ -32,6 +32,10 @@ constexpr std::array<ErrorInfo, 16> kTable = {{
     {kProtocol, "protocol", 502, false, 125, "the other end broke the protocol"},
     {kIo, "io", 500, false, 125, "the operating system refused an operation"},
     {kInternal, "internal", 500, false, 125, "a defect in Caisson"},
+    {kUnauthenticated, "unauthenticated", 401, false, 125,
+     "the caller has not proved who they are"},
+    {kTooLarge, "too_large", 413, false, 125, "what was sent is larger than its limit"},
+    {kRateLimited, "rate_limited", 429, true, 125, "the caller asks too often"},
 }};
 
 }  // namespace

@@ -28,6 +28,9 @@ enum class ErrorCode {
   kProtocol,           // the other end broke the protocol
   kIo,                 // the operating system said no
   kInternal,           // a defect of ours
+  kUnauthenticated,    // the caller has not said who they are, or not convincingly
+  kTooLarge,           // what was sent is larger than its limit
+  kRateLimited,        // the caller asks too often
 };
 
 struct ErrorInfo {

@@ -15,9 +15,9 @@ class BodyReader {
  public:
   virtual ~BodyReader() = default;
 
-  // The next piece, at most `max` bytes and at least one; empty at the end. Errors: kProtocol
-  // (malformed framing, or the connection ended in the middle), kDeadlineExceeded (no progress),
-  // kResourceExhausted (more than the body's limit), kIo.
+  // The next piece, at most `max` bytes and at least one; empty at the end. Errors: kTooLarge (more
+  // than the body's limit), kDeadlineExceeded (no progress), kIo; of a request, kInvalidArgument
+  // (malformed) and kCancelled (cut off); of an answer, kProtocol for both.
   virtual Task<Result<std::string>> Next(size_t max = 65536) = 0;
   // The length that the sender announced, or nothing when it is chunked or ends with the
   // connection. 0 when there is no body.
@@ -25,13 +25,11 @@ class BodyReader {
   // The end has been read.
   virtual bool finished() const = 0;
 
-  // All that is left, or kResourceExhausted when it is more than `limit` (see IsTooLarge): then
-  // nothing more than `limit` has been kept.
+  // All that is left, or kTooLarge when it is more than `limit`; no more than that is ever kept.
   Task<Result<std::string>> ReadAll(size_t limit);
 };
 
-// The error of a body over its limit; Response::Problem answers 413 for it.
+// The error of a body over its limit: kTooLarge.
 Error BodyTooLarge(uint64_t limit);
-bool IsBodyTooLarge(const Error& error);
 
 }  // namespace caisson::net

@@ -63,7 +63,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // The whole exchange; an answer's body over `max_body` is kResourceExhausted. Errors:
+  // The whole exchange; an answer's body over `max_body` is kTooLarge. Errors:
   // kUnavailable (cannot connect), kDeadlineExceeded, kProtocol, kIo. A kept connection that turns
   // out to be closed before any byte of the answer is replaced once, for methods that may be
   // repeated.

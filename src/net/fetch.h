@@ -54,12 +54,12 @@ class Fetcher {
 
   // Any status is an answer. Errors: kInvalidArgument (URL), kPermissionDenied (the policy, or a
   // redirect), kUnavailable (no such name, no connection, TLS), kDeadlineExceeded,
-  // kResourceExhausted (larger than max_body).
+  // kTooLarge (larger than max_body).
   Task<Result<FetchResponse>> Fetch(FetchRequest request);
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace caisson::net

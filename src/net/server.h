@@ -25,7 +25,7 @@ namespace caisson::net {
 struct ServerLimits {
   size_t max_connections = 4096;                     // more are answered 503 and closed
   size_t max_request_line = 8192;                    // 414
-  size_t max_head_bytes = 32768;                     // request line and headers: 431
+  size_t max_head_bytes = 32768;                     // request line and headers, at most 65535: 431
   size_t max_headers = 100;                          // 431
   uint64_t max_body_bytes = 16 << 20;                // 413, unless the handler sets another
   size_t max_requests = 0;                           // on one connection; 0: any number
