@@ -9,7 +9,7 @@ help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run build test check format bench fuzz doc test-vm asan tsan coverage clean
-run: build ## install what is needed, build, look at this host, and take the tour
+run: build ## install what is needed, build, look at this host, take the tour, and serve until Ctrl-C
 	@build/caisson doctor
 	@scripts/tour.sh
 

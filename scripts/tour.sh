@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# A tour for newcomers: six short runs of build/caisson, each with what it shows, the command as
-# typed, its output and its time. Exits 1 if a sandbox did not do what the tour says it does.
+# A tour for newcomers: short runs of build/caisson, then the server and its API with curl, each with
+# what it shows, the command as typed, its output and its time. Exits 1 if something did not do what
+# the tour says it does. On a terminal the server then goes on until Ctrl-C; otherwise it ends.
 #
-# CAISSON names another binary. Works without a terminal; NO_COLOR is honoured.
+# CAISSON names another binary, LISTEN another address than 127.0.0.1:8000 (a free port is taken when
+# that one is in use), DATA_DIR another place for the server's state than build/run. Works without a
+# terminal; NO_COLOR is honoured.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -97,11 +100,95 @@ step "The strict profile" \
 verdict 0 '0000000000000000.*/usr/x.*Read-only.*are writable' \
   "Only /tmp and /workspace can be written, and they go with the sandbox."
 
+# --- the server ----------------------------------------------------------------------------------
+data_dir=${DATA_DIR:-build/run}
+server_log=$data_dir/server.log
+server_pid='' url=''
+mkdir -p "$data_dir"
+
+stop_server() {
+  [[ -n $server_pid ]] || return 0
+  kill -TERM "$server_pid" 2>/dev/null || true
+  wait "$server_pid" 2>/dev/null || true
+  server_pid=''
+}
+trap stop_server EXIT
+
+# Starts the server and waits for its line `listening on …`; leaves `server_pid` and `url`.
+start_server() {
+  local address=$1 line=''
+  "$caisson" serve --listen "$address" --data-dir "$data_dir" --auth none >"$data_dir/listening" 2>>"$server_log" &
+  server_pid=$!
+  for _ in $(seq 600); do
+    line=$(head -n 1 "$data_dir/listening" 2>/dev/null || true)
+    [[ $line != "listening on "* ]] || break
+    kill -0 "$server_pid" 2>/dev/null || break
+    sleep 0.05
+  done
+  url=${line#listening on }
+  [[ -n $url ]]
+}
+
+printf '\n%sThe server%s\nSessions over HTTP: one port, one data directory.\n' "$bold" "$off"
+listen=${LISTEN:-127.0.0.1:8000}
+printf '%s$ %s serve --listen %s --data-dir %s --auth none%s\n' "$dim" "$caisson" "$listen" "$data_dir" "$off"
+if ! start_server "$listen" && ! start_server 127.0.0.1:0; then
+  tail -n 5 "$server_log" >&2
+  echo "the server did not start" >&2
+  exit 1
+fi
+printf '%s  => listening on %s%s\n' "$green" "$url" "$off"
+json() { sed -n "s/.*\"$1\":\"\\([^\"]*\\)\".*/\\1/p" <<<"$output"; }
+
+step "Create a session" \
+  "A session is a sandbox that stays until you destroy it or its time is over." \
+  "curl -s $url/api/sessions -d '{\"environment\": \"Python3\", \"limits\": {\"memory\": \"256M\"}}' -H 'Content-Type: application/json' | cut -c 1-300"
+session=$(json session_id)
+verdict 0 '"state":"running"' "It runs. The answer also says what isolates it and which limits hold, and by what."
+
+step "Run a command in it" \
+  "Exit code, output, typed outcome and usage from the kernel." \
+  "curl -s $url/api/sessions/$session/exec -d '{\"command\": \"echo 42 > answer; python3 -c \\\"print(6*7)\\\"\"}' -H 'Content-Type: application/json'"
+verdict 0 '"stdout":"42.n"' "Files and processes stay in the session: the next command finds the file."
+
+step "Stream it" \
+  "The same route with Accept: application/x-ndjson (or text/event-stream, or a WebSocket)." \
+  "curl -sN $url/api/sessions/$session/exec -H 'Accept: application/x-ndjson' -H 'Content-Type: application/json' -d '{\"command\": \"for i in 1 2 3; do echo tick \$i; sleep 0.2; done\"}' | cut -c 1-160"
+verdict 0 'tick 3.*"type":"ended"' "Each line came when it was written."
+
+step "The original APIs" \
+  "Clients of home-made servers find the routes that they know." \
+  "curl -s $url/execute -d '{\"session_id\": \"$session\", \"command\": \"cat answer\"}' -H 'Content-Type: application/json'"
+verdict 0 '"output":"42.n"' "The same session, another shape."
+
+step "Kill the server" \
+  "kill -9, in the middle of everything, and start it again on the same data directory." \
+  "kill -9 $server_pid; echo killed"
+wait "$server_pid" 2>/dev/null || true
+if ! start_server "${url#http://}"; then echo "the server did not come back" >&2; exit 1; fi
+step "Nobody lost their sandbox" \
+  "The new server asked the launcher for what still runs." \
+  "curl -s $url/api/sessions/$session/exec -d '{\"command\": \"cat answer\"}' -H 'Content-Type: application/json' | cut -c 1-200"
+verdict 0 '"exit_code":0' "The session, its files and its processes are there."
+
+step "Destroy it" \
+  "Every process, mount, cgroup and file of it goes." \
+  "curl -s -o /dev/null -w '%{http_code}' -X DELETE $url/api/sessions/$session"
+verdict 0 '204' "Nothing is left."
+
 printf '\n%sWhat to try next%s\n' "$bold" "$off"
 try() { printf '  %-42s %s\n' "$1" "$2"; }
 try "$caisson exec -- bash" "a shell in a sandbox; break things"
 try "$caisson exec --json -- id" "outcome, usage, isolation and limits as JSON"
-try "$caisson exec --help" "all options"
+try "$caisson exec --help, $caisson serve --help" "all options"
+try "$url/docs" "every route of the API, while the server runs"
 try "examples/run-untrusted-python.sh" "a script to start from"
 try "README.md, docs/guides/" "the rest"
+
+if [[ -t 0 && -t 1 && $failures == 0 ]]; then
+  printf '\n%sThe server goes on at %s%s; Ctrl-C ends it.\n' "$bold" "$url" "$off"
+  trap 'stop_server; exit 0' INT
+  wait "$server_pid" || true
+  server_pid=''
+fi
 ((failures == 0))

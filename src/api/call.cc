@@ -18,6 +18,7 @@ Error BadParameter(std::string_view name, const std::string& what, std::string r
 
 sandbox::Access Call::access() const {
   sandbox::Access access;
+  access.home = principal_.tenant;
   if (auth::ReachOf(principal_.role) != auth::Reach::kAll || principal_.session)
     access.tenant = principal_.tenant;
   if (auth::ReachOf(principal_.role) == auth::Reach::kKey) access.key_id = principal_.key_id;

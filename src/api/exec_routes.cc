@@ -175,7 +175,13 @@ Task<Result<Reply>> ProcessInput(Call* call) {
         .WithRemedy("encode it as RFC 4648 has it");
   CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
   if (bytes && !bytes->empty()) CAISSON_CO_TRY(co_await process->Write(*std::move(bytes)));
-  if (eof) CAISSON_CO_TRY(co_await process->CloseStdin());
+  // One that is closed already, or whose command has ended, is as it was asked for.
+  if (eof) {
+    if (auto closed = co_await process->CloseStdin();
+        !closed && closed.error().code() != ErrorCode::kConflict &&
+        closed.error().code() != ErrorCode::kGone)
+      co_return std::move(closed).error();
+  }
   co_return Reply::Nothing();
 }
 

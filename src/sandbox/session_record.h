@@ -56,6 +56,7 @@ struct Access {
   std::optional<std::string> tenant;   // sessions of this tenant
   std::optional<std::string> key_id;   // sessions made with this key
   std::optional<std::string> session;  // this session alone
+  std::string home;                    // the tenant whose names the caller means
 
   bool Sees(const SessionRecord& record) const {
     return (!tenant || *tenant == record.owner.tenant) &&

@@ -24,8 +24,8 @@ std::shared_ptr<Session> SessionTable::FindId(const std::string& id) const {
 std::shared_ptr<Session> SessionTable::Find(const Access& access,
                                             const std::string& id_or_name) const {
   auto session = FindId(id_or_name);
-  if (session == nullptr && access.tenant) {
-    const auto name = names_.find({*access.tenant, id_or_name});
+  if (session == nullptr) {
+    const auto name = names_.find({access.home, id_or_name});
     if (name != names_.end()) session = FindId(name->second);
   }
   return session != nullptr && access.Sees(session->record()) ? session : nullptr;

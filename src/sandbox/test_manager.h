@@ -91,7 +91,7 @@ class ManagerTest : public testing::Test {
   std::chrono::milliseconds create_time = std::chrono::seconds(20);
   WarmSource* warm = nullptr;
   SessionKeeper* keeper = nullptr;
-  const Access mine{"acme"}, theirs{"other"};
+  const Access mine{.tenant = "acme", .home = "acme"}, theirs{.tenant = "other", .home = "other"};
   std::unique_ptr<EventBus> events;
   std::unique_ptr<EventBus::Subscription> listener;
   std::unique_ptr<Admission> admission;

@@ -44,13 +44,13 @@ class Document:
     def __init__(self, text):
         self.spec = json.loads(text)
         self._patterns = []
-        for pattern, operations in self.spec["paths"].items():
-            expression = re.sub(r"\\{([a-z_]+)\\}", r"(?P<\1>.+)", re.escape(pattern))
-            self._patterns.append((re.compile(expression + "$"), pattern.count("{"), operations))
-        self._patterns.sort(key=lambda item: item[1])
+        for segment in ("[^/]+", ".+"):  # a parameter at the end may stand for a whole tail
+            for pattern, operations in self.spec["paths"].items():
+                expression = re.sub(r"\\{[a-z_]+\\}", segment, re.escape(pattern))
+                self._patterns.append((re.compile(expression + "$"), operations))
 
     def operation(self, method, path):
-        for expression, _, operations in self._patterns:
+        for expression, operations in self._patterns:
             if expression.match(path) and method.lower() in operations:
                 return operations[method.lower()]
         return None

@@ -59,6 +59,7 @@ Error InitClient::ToError(const w::Failed& failed) {
     case EEXIST:
     case EBUSY:
     case ENOTEMPTY:
+    case EPIPE:
       return std::move(error).WithCode(ErrorCode::kConflict);
     case EINVAL:
     case ENAMETOOLONG:

@@ -73,10 +73,6 @@ Result<RootPlan> PlanRoot(const std::string& environment, const std::string& roo
   return S_ISDIR(info.st_mode) ? DirectoryRoot(rootfs) : ImportTar(rootfs, cache);
 }
 
-Error Impossible(const std::string& what, const std::string& remedy) {
-  return Error(ErrorCode::kLimitRefused, what).WithRemedy(remedy);
-}
-
 // Fills in the defaults of the profile and says which limits nobody asked for.
 Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
   const auto& defaults =
@@ -98,18 +94,7 @@ Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
   // Inodes in proportion to the disk, unless given.
   if (limits.disk_inodes == l::kNoLimit)
     limits.disk_inodes = std::max<uint64_t>(defaults.disk_inodes, limits.disk_bytes / 16384);
-  if (limits.memory_bytes < 4 * sandbox::kMiB)
-    return Impossible("a memory limit below 4 MiB cannot hold a sandbox", "ask for at least 4M");
-  if (limits.pids < 4)
-    return Impossible("a process limit below 4 cannot hold a sandbox and a command",
-                      "ask for at least 4");
-  if (limits.cpu_millis < 10)
-    return Impossible("a CPU limit below 0.01 cores is too little to start",
-                      "ask for at least 0.01");
-  if (limits.disk_bytes < sandbox::kMiB)
-    return Impossible("a disk below 1 MiB cannot hold a sandbox", "ask for at least 1M");
-  if (asked.open_files && (*asked.open_files < 8 || *asked.open_files > 1048576))
-    return Impossible("an open-files limit must lie between 8 and 1048576", "ask for e.g. 1024");
+  CAISSON_TRY(CheckPossible(limits));
   return limits;
 }
 

@@ -206,6 +206,25 @@ l::Limits ToWire(const sandbox::Limits& limits) {
   return wire;
 }
 
+Status CheckPossible(const l::Limits& limits) {
+  const auto impossible = [](const char* what, const char* remedy) {
+    return Error(ErrorCode::kLimitRefused, what).WithRemedy(remedy);
+  };
+  if (limits.memory_bytes < 4 * sandbox::kMiB)
+    return impossible("a memory limit below 4 MiB cannot hold a sandbox", "ask for at least 4M");
+  if (limits.pids < 4)
+    return impossible("a process limit below 4 cannot hold a sandbox and a command",
+                      "ask for at least 4");
+  if (limits.cpu_millis < 10)
+    return impossible("a CPU limit below 0.01 cores is too little to start",
+                      "ask for at least 0.01");
+  if (limits.disk_bytes < sandbox::kMiB)
+    return impossible("a disk below 1 MiB cannot hold a sandbox", "ask for at least 1M");
+  if (limits.open_files != l::kNoLimit && (limits.open_files < 8 || limits.open_files > 1048576))
+    return impossible("an open-files limit must lie between 8 and 1048576", "ask for e.g. 1024");
+  return {};
+}
+
 NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher,
                              std::shared_ptr<InitClient> init, LimitEvents events,
                              sandbox::SandboxReport report, SandboxDefaults defaults)
@@ -321,7 +340,9 @@ Task<Status> NativeSandbox::SetOpenFiles(uint32_t open_files) {
 }
 
 Task<Result<std::vector<sandbox::LimitState>>> NativeSandbox::Update(sandbox::Limits limits) {
-  auto updated = co_await launcher_.Call<l::Updated>(l::Update{id_, ToWire(limits)});
+  const l::Limits asked = ToWire(limits);
+  CAISSON_CO_TRY(CheckPossible(asked));
+  auto updated = co_await launcher_.Call<l::Updated>(l::Update{id_, asked});
   if (!updated) co_return std::move(updated).error();
   auto states = ToStates(updated->reply.limits);
   if (limits.open_files) {

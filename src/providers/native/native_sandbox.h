@@ -60,5 +60,7 @@ class NativeSandbox : public sandbox::Sandbox {
 // Facts of the wire as states of the domain.
 std::vector<sandbox::LimitState> ToStates(const std::vector<wire::launcher::LimitFact>& facts);
 wire::launcher::Limits ToWire(const sandbox::Limits& limits);
+// kLimitRefused when a limit that is set leaves no room for a sandbox.
+Status CheckPossible(const wire::launcher::Limits& limits);
 
 }  // namespace caisson::native
