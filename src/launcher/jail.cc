@@ -316,9 +316,21 @@ int BindMask(const char* source, const char* name) {
   return 0;
 }
 
+// Puts a read-only mount of a cover over the cover itself: what is bound from there is read-only.
+int SealCover(const char* cover) {
+  const int mount = sys::CloneTree(AT_FDCWD, cover);
+  if (mount < 0) return -mount;
+  int error = Errno(sys::SetMountAttributes(mount, MOUNT_ATTR_RDONLY | kPlainNoExec, 0, -1));
+  if (error == 0) error = Errno(sys::AttachMount(mount, AT_FDCWD, cover));
+  close(mount);
+  return error;
+}
+
 int Masks(const JailPlan& plan) {
   if (plan.profile == Profile::kStrict || Ablated(Layer::kMasks))
     return 0;  // strict: proc has nothing but processes
+  for (const char* cover : {"disk/mf", "disk/md"})
+    if (const int error = SealCover(cover); error != 0) return error;
   for (const char* name : kMaskedFiles)
     if (const int error = BindMask("disk/mf", name); error != 0) return error;
   for (const char* name : kMaskedDirectories)

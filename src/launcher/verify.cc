@@ -100,8 +100,8 @@ Status CheckDescriptors(int proc) {
 struct MountCount {
   size_t mounts = 0;
 };
-// Every mount: nosuid; nodev but for /dev; the root read-only in strict; no path of the host in
-// sight.
+// Every mount: nosuid; nodev but for /dev; covers below /proc read-only, the root too in strict; no
+// path of the host in sight.
 Result<MountCount> CheckMounts(int proc, const JailPlan& plan) {
   CAISSON_ASSIGN(const auto text, sys::ReadText(proc, "mountinfo"));
   MountCount count;
@@ -123,6 +123,8 @@ Result<MountCount> CheckMounts(int proc, const JailPlan& plan) {
       return Mismatch("the mount at " + std::string(point) + " is not nosuid");
     if (!device && options.find("nodev") == std::string_view::npos)
       return Mismatch("the mount at " + std::string(point) + " is not nodev");
+    if (point.starts_with("/proc/") && !options.starts_with("ro"))
+      return Mismatch("the cover at " + std::string(point) + " is writable");
     if (point == "/") {
       root_seen = true;
       if (plan.profile == Profile::kStrict && !options.starts_with("ro"))

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from harness import covers
 from harness.driver import Refused
 
 PROBE = "/mnt/probe/probe"
@@ -154,3 +155,10 @@ def test_any_bytes_survive_the_round_trip(box):
     box.write("/tmp/bytes", data)
     assert box.read("/tmp/bytes") == data
     assert json.loads(json.dumps(box.stat("/tmp/bytes")))["ok"]
+
+
+def test_the_covers_of_proc_cannot_be_written(driver):
+    """What hides a file of /proc is no place to leave something in."""
+    with driver.create() as box:
+        found = covers.tried(box)
+    assert len(found["cover"]) > 5 and found["writable"] == []

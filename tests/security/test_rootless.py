@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from harness import catalogue, paths, residue
+from harness import catalogue, covers, paths, residue
 from harness.cli import Cli
 from harness.driver import Driver, Refused
 from harness.paths import require
@@ -91,6 +91,12 @@ def _uids(pid):
             return next(set(line.split()[1:]) for line in status if line.startswith("Uid:"))
     except OSError:
         return None
+
+
+def test_the_covers_of_proc_cannot_be_written(driver):
+    with driver.create() as box:
+        found = covers.tried(box)
+    assert len(found["cover"]) > 5 and found["writable"] == []
 
 
 def test_every_limit_is_enforced_or_refused_with_a_reason(driver):
