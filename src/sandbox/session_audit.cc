@@ -63,9 +63,11 @@ Task<Result<AuditReport>> SessionManager::Audit() {
       find(FindingKind::kUnknownRecord, record.id, record.sandbox_id, record.provider,
            fmt::format("a record says that session {} is {}, and it is not", record.id,
                        NameOf(record.state)));
+  std::set<std::string> used;
+  for (const auto& session : table_.All()) used.insert(session->record().sandbox_id);
   for (const auto& [provider, ids] : held)
     for (const auto& id : ids)
-      if (!table_.FindSandbox(id) && !ender_.IsEnding(id) &&
+      if (!used.contains(id) && !ender_.IsEnding(id) &&
           (parts_.warm == nullptr || !parts_.warm->Holds(id)))
         find(FindingKind::kOrphan, "", id, provider,
              fmt::format("sandbox {} of {} belongs to no session", id, provider));
@@ -88,8 +90,8 @@ Task<void> SessionManager::AuditTask() {
     for (const auto& finding : report->findings) {
       auto session = table_.FindId(finding.session_id);
       if (finding.kind == FindingKind::kMissingSandbox && session)
-        co_await ender_.Conclude(session, nullptr, SessionState::kLost,
-                                 "its sandbox has gone without our doing");
+        ender_.Conclude(session, nullptr, SessionState::kLost,
+                        "its sandbox has gone without our doing");
       if (finding.kind == FindingKind::kOrphan) {
         orphans.push_back(finding.sandbox_id);
         if (std::ranges::find(orphans_, finding.sandbox_id) == orphans_.end()) continue;

@@ -203,7 +203,7 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeCold(Creation* creati
   auto made = co_await async::WithTimeout(&parts_.loop, options_.create_time,
                                           provider.Create(ToSandboxSpec(session->record())));
   if (!made)
-    co_return co_await Undo(
+    co_return Undo(
         session, &provider,
         Error(ErrorCode::kDeadlineExceeded,
               fmt::format("the provider {} did not make the sandbox in time", provider.name()))
@@ -213,7 +213,7 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeCold(Creation* creati
     // What the provider does not find is what the request names.
     if (error.code() == ErrorCode::kNotFound)
       error = std::move(error).WithCode(ErrorCode::kInvalidArgument);
-    co_return co_await Undo(session, nullptr, std::move(error));
+    co_return Undo(session, nullptr, std::move(error));
   }
   session->SetSandbox(**std::move(made));
   session->SetTimeout(creation->spec.timeout);
@@ -221,8 +221,9 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeCold(Creation* creati
   running.state = SessionState::kRunning;
   if (session->state() == SessionState::kCreating) {
     if (auto written = co_await parts_.journal.Save(std::move(running)); !written)
-      co_return co_await Undo(session, &provider, std::move(written).error());
+      co_return Undo(session, &provider, std::move(written).error());
   }
+  if (parts_.warm != nullptr) parts_.warm->Made(provider, creation->spec);
   co_return co_await Announce(creation, std::move(session));
 }
 
@@ -240,13 +241,12 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::Announce(Creation* creati
 }
 
 // The session could not be made: says so in its record, and leaves nothing behind.
-Task<Error> SessionManager::Undo(std::shared_ptr<Session> session, Provider* provider,
-                                 Error error) {
+Error SessionManager::Undo(std::shared_ptr<Session> session, Provider* provider, Error error) {
   const bool stopping = session->state() == SessionState::kStopping;
-  co_await ender_.Conclude(session, provider,
-                           stopping ? SessionState::kDestroyed : SessionState::kFailed,
-                           stopping ? std::string() : error.message());
-  co_return error;
+  ender_.Conclude(std::move(session), provider,
+                  stopping ? SessionState::kDestroyed : SessionState::kFailed,
+                  stopping ? std::string() : error.message());
+  return error;
 }
 
 SandboxSpec SessionManager::ToSandboxSpec(const SessionRecord& record) const {

@@ -33,12 +33,12 @@ Task<void> SessionEnder::EndTask(std::shared_ptr<Session> session, Provider* pro
   co_await SaveEnd(std::move(session));
 }
 
-Task<void> SessionEnder::Conclude(std::shared_ptr<Session> session, Provider* provider,
-                                  SessionState state, std::string reason) {
-  if (!session->MoveTo(state, std::move(reason))) co_return;
+void SessionEnder::Conclude(std::shared_ptr<Session> session, Provider* provider,
+                            SessionState state, std::string reason) {
+  if (!session->MoveTo(state, std::move(reason))) return;
   const std::string& sandbox_id = session->record().sandbox_id;
   if (provider != nullptr && !sandbox_id.empty()) Sweep(*provider, sandbox_id);
-  co_await SaveEnd(std::move(session));
+  tasks_.Spawn(SaveEnd(std::move(session)));
 }
 
 // The end is written down until it is: a full disk is no reason to forget it. The session has its

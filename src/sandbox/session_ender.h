@@ -39,10 +39,10 @@ class SessionEnder {
 
   // Ends a session that is stopping, in the background.
   void End(std::shared_ptr<Session> session, Provider& provider);
-  // Writes down that a session has ended without our doing, or never began, and forgets it. Its
-  // sandbox, if it still is there, goes too.
-  Task<void> Conclude(std::shared_ptr<Session> session, Provider* provider, SessionState state,
-                      std::string reason);
+  // The session has ended without our doing, or never began: changes its state now, writes it down
+  // and forgets it in the background. With a provider, its sandbox goes too if it still is there.
+  void Conclude(std::shared_ptr<Session> session, Provider* provider, SessionState state,
+                std::string reason);
   // Destroys a sandbox that is nobody's, in the background.
   void Sweep(Provider& provider, std::string sandbox_id);
 

@@ -25,6 +25,8 @@ class WarmSource {
   virtual ~WarmSource() = default;
   // One that fits the spec, the caller's from now on; null when there is none. Notes the demand.
   virtual std::unique_ptr<Sandbox> Claim(Provider& provider, const SessionSpec& spec) = 0;
+  // A session of this spec was made without one: more of its kind may come.
+  virtual void Made(Provider& provider, const SessionSpec& spec) = 0;
   // Whether this sandbox is one of those that wait.
   virtual bool Holds(const std::string& sandbox_id) const = 0;
 };

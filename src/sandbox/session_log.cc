@@ -1,121 +1,66 @@
 #include "sandbox/session_log.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
 
 #include "base/utf8.h"
 #include "json/json.h"
-#include "sandbox/ids.h"
 
 namespace caisson::sandbox {
 namespace {
 
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-bool WriteAll(int fd, const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t wrote = write(fd, text.data() + at, text.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    at += static_cast<size_t>(wrote);
-  }
-  return true;
-}
-
-uint64_t SizeOf(int fd) {
-  struct stat info{};
-  return fstat(fd, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
-}
+constexpr auto kArea = store::BlobArea::kSessions;
+constexpr const char* kFile = "log.jsonl";
+constexpr const char* kOlderFile = "log.jsonl.1";
 
 json::Object Line(WallTime time, uint32_t process, std::string_view event) {
   return {{"time_ms", time.time_since_epoch().count()}, {"process", process}, {"event", event}};
 }
 
+// Both files read as one.
+Result<std::string> ReadFiles(store::Blobs& blobs, const std::string& session_id, uint64_t offset,
+                              uint32_t max) {
+  std::string data;
+  for (const char* name : {kOlderFile, kFile}) {
+    auto file = blobs.Open(kArea, session_id, name);
+    if (!file && file.error().code() == ErrorCode::kNotFound) continue;
+    if (!file) return std::move(file).error();
+    const auto size = static_cast<uint64_t>(file->size());
+    if (offset >= size) {
+      offset -= size;
+      continue;
+    }
+    CAISSON_ASSIGN(const std::string piece,
+                   file->ReadAt(static_cast<int64_t>(offset), max - data.size()));
+    data += piece;
+    offset = 0;
+    if (data.size() >= max) break;
+  }
+  return data;
+}
+
 }  // namespace
 
-// The files, for the writing thread; the counters are shared with the loop's.
-struct SessionLog::Files {
-  std::string directory;
-  uint64_t file_bytes;
-  std::atomic<uint64_t> waiting = 0, failed = 0;
-
-  std::string PathOf(const std::string& session_id, const char* name) const {
-    return directory + "/" + session_id + "/" + name;
-  }
-
-  void Append(const std::string& session_id, const std::string& line) {
-    const std::string folder = directory + "/" + session_id;
-    const std::string path = PathOf(session_id, "log.jsonl");
-    mkdir(folder.c_str(), 0700);  // mostly there already; open tells when it is not
-    struct stat info{};
-    if (stat(path.c_str(), &info) == 0 && info.st_size > 0 &&
-        static_cast<uint64_t>(info.st_size) + line.size() > file_bytes)
-      std::rename(path.c_str(), PathOf(session_id, "log.1.jsonl").c_str());
-    const Fd file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    waiting -= line.size();
-    if (!file || !WriteAll(file.get(), line)) ++failed;
-  }
-
-  Result<std::string> Read(const std::string& session_id, uint64_t offset, uint32_t max) const {
-    std::string data;
-    bool any = false;
-    for (const char* name : {"log.1.jsonl", "log.jsonl"}) {
-      const Fd file(open(PathOf(session_id, name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-      if (!file) continue;
-      any = true;
-      const uint64_t size = SizeOf(file.get());
-      if (offset >= size) {
-        offset -= size;
-        continue;
-      }
-      std::string piece(std::min<uint64_t>(size - offset, max - data.size()), '\0');
-      const ssize_t got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
-      if (got < 0) return Error::FromErrno("read the log of session " + session_id);
-      data.append(piece, 0, static_cast<size_t>(got));
-      offset = 0;
-      if (data.size() == max) break;
-    }
-    if (!any) return Error(ErrorCode::kNotFound, "session " + session_id + " has no log");
-    return data;
-  }
-};
-
-SessionLog::SessionLog(async::Loop& loop, std::string directory, LogOptions options)
-    : loop_(loop), options_(options), files_(std::make_shared<Files>()), tasks_(loop) {
-  files_->directory = std::move(directory);
-  files_->file_bytes = options_.file_bytes;
-}
+SessionLog::SessionLog(async::Loop& loop, store::Blobs& blobs, LogOptions options)
+    : loop_(loop),
+      options_(options),
+      blobs_(blobs),
+      shared_(std::make_shared<Shared>()),
+      tasks_(loop) {}
 
 SessionLog::~SessionLog() = default;
 
 void SessionLog::Append(const std::string& session_id, std::string line) {
   line += '\n';
-  if (files_->waiting + line.size() > options_.waiting_bytes) {
+  if (shared_->waiting + line.size() > options_.waiting_bytes) {
     ++dropped_;
     return;
   }
-  files_->waiting += line.size();
-  writer_.Submit(
-      [files = files_, session_id, line = std::move(line)] { files->Append(session_id, line); });
+  shared_->waiting += line.size();
+  writer_.Submit([shared = shared_, blobs = &blobs_, session_id, line = std::move(line),
+                  rotate = static_cast<int64_t>(options_.file_bytes)] {
+    if (!blobs->AppendLog(kArea, session_id, kFile, line, rotate)) ++shared->failed;
+    shared->waiting -= line.size();
+  });
 }
 
 void SessionLog::Follow(const Session& session, std::shared_ptr<ProcessFeed> process) {
@@ -157,17 +102,15 @@ Task<void> SessionLog::FollowTask(std::string session_id, std::shared_ptr<Proces
 }
 
 Task<Result<std::string>> SessionLog::Read(std::string session_id, uint64_t offset, uint32_t max) {
-  if (!LooksLikeId(session_id))
-    co_return Error(ErrorCode::kNotFound, "there is no session of that id");
   co_return co_await async::Offload(
-      &loop_, &writer_, [files = files_, session_id = std::move(session_id), offset, max] {
-        return files->Read(session_id, offset, max);
+      &loop_, &writer_, [blobs = &blobs_, session_id = std::move(session_id), offset, max] {
+        return ReadFiles(*blobs, session_id, offset, max);
       });
 }
 
 Task<void> SessionLog::Flush() {
   (void)co_await async::Offload(&loop_, &writer_, [] { return 0; });
-  dropped_ += files_->failed.exchange(0);
+  dropped_ += shared_->failed.exchange(0);
 }
 
 }  // namespace caisson::sandbox

@@ -7,6 +7,7 @@
 // counted.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "async/task_set.h"
 #include "async/thread_pool.h"
 #include "sandbox/session.h"
+#include "store/blobs.h"
 
 namespace caisson::sandbox {
 
@@ -25,8 +27,8 @@ struct LogOptions {
 
 class SessionLog {
  public:
-  // The directory is there; session directories are made in it (0700).
-  SessionLog(async::Loop& loop, std::string directory, LogOptions options = {});
+  // The blobs outlive it.
+  SessionLog(async::Loop& loop, store::Blobs& blobs, LogOptions options = {});
   // Writes what waits.
   ~SessionLog();
 
@@ -34,7 +36,7 @@ class SessionLog {
   void Follow(const Session& session, std::shared_ptr<ProcessFeed> process);
 
   // Bytes of the log from `offset` on, at most `max`: the older file, then the newer one. Empty at
-  // the end; kNotFound when the session has no log. Knows nothing of who may read it.
+  // the end, and when nothing was logged. Knows nothing of who may read it.
   Task<Result<std::string>> Read(std::string session_id, uint64_t offset, uint32_t max);
   // Completes when everything that was logged before is in the files.
   Task<void> Flush();
@@ -42,7 +44,10 @@ class SessionLog {
   uint64_t dropped_lines() const { return dropped_; }
 
  private:
-  struct Files;
+  // Shared with the writing thread.
+  struct Shared {
+    std::atomic<uint64_t> waiting = 0, failed = 0;
+  };
 
   Task<void> FollowTask(std::string session_id, std::shared_ptr<ProcessFeed> process,
                         std::unique_ptr<ProcessFeed::Subscription> output);
@@ -50,7 +55,8 @@ class SessionLog {
 
   async::Loop& loop_;
   const LogOptions options_;
-  std::shared_ptr<Files> files_;
+  store::Blobs& blobs_;
+  std::shared_ptr<Shared> shared_;
   uint64_t dropped_ = 0;
   async::ThreadPool writer_{1};
   async::TaskSet tasks_;

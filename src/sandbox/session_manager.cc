@@ -168,6 +168,15 @@ Task<Result<SessionRecord>> SessionManager::PatchWork(std::shared_ptr<Session> s
   co_return session->record();
 }
 
+Task<Status> SessionManager::SetLimits(std::shared_ptr<Session> session, Limits limits) {
+  SessionPatch patch;
+  patch.limits = limits;
+  auto patched =
+      co_await Shield(&parts_.loop, &tasks_, PatchWork(std::move(session), std::move(patch)));
+  if (!patched) co_return std::move(patched).error();
+  co_return Status();
+}
+
 Task<Result<SessionRecord>> SessionManager::Touch(Access access, std::string id) {
   CAISSON_CO_ASSIGN(auto session, co_await Get(access, std::move(id)));
   SessionPatch patch;
@@ -299,8 +308,8 @@ Task<void> SessionManager::LookAtSuspects() {
   for (const auto& finding : report->findings) {
     auto session = table_.FindId(finding.session_id);
     if (finding.kind == FindingKind::kMissingSandbox && session)
-      co_await ender_.Conclude(session, nullptr, SessionState::kLost,
-                               "its sandbox has gone without our doing");
+      ender_.Conclude(session, nullptr, SessionState::kLost,
+                      "its sandbox has gone without our doing");
   }
 }
 

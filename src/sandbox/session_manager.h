@@ -79,6 +79,8 @@ class SessionManager : private SessionObserver {
 
   // All or nothing where the provider can; a limit that is refused changes nothing.
   Task<Result<SessionRecord>> Patch(Access access, std::string id, SessionPatch patch);
+  // The same for those who move limits by themselves (session_scaling.h).
+  Task<Status> SetLimits(std::shared_ptr<Session> session, Limits limits);
   // Lets its timeout begin anew.
   Task<Result<SessionRecord>> Touch(Access access, std::string id);
   // Pausing a paused one is fine, resuming a running one too.
@@ -124,7 +126,7 @@ class SessionManager : private SessionObserver {
                                                   std::shared_ptr<Session> session);
   Task<Result<std::shared_ptr<Session>>> Announce(Creation* creation,
                                                   std::shared_ptr<Session> session);
-  Task<Error> Undo(std::shared_ptr<Session> session, Provider* provider, Error error);
+  Error Undo(std::shared_ptr<Session> session, Provider* provider, Error error);
   void Abandon(const Creation& creation);
   SandboxSpec ToSandboxSpec(const SessionRecord& record) const;
 

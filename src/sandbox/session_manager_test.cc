@@ -23,6 +23,7 @@ TEST_F(ManagerTest, AFailedCreateIsRecordedAsFailedAndLeavesNothing) {
   provider.script.create_error = Error(ErrorCode::kLimitRefused, "too little");
   auto made = Run(manager->Create({"acme", "key"}, {}));
   ASSERT_FALSE(made);
+  ASSERT_TRUE(Until([&] { return manager->ending() == 0; }));
   EXPECT_EQ(made.error().code(), ErrorCode::kLimitRefused);
   EXPECT_EQ(Heard(), (Kinds{"session.created", "session.failed"}));
   ASSERT_EQ(journal.records.size(), 1u);
@@ -41,8 +42,8 @@ TEST_F(ManagerTest, ASandboxThatComesTooLateIsRemoved) {
   auto made = Run(manager->Create({"acme", "key"}, {}));
   EXPECT_EQ(made.error().code(), ErrorCode::kDeadlineExceeded);
   const std::string id = journal.order.at(0);
-  EXPECT_EQ(Recorded(id), SessionState::kFailed);
   EXPECT_TRUE(Until([&] { return manager->ending() == 0; }));
+  EXPECT_EQ(Recorded(id), SessionState::kFailed);
 }
 
 TEST_F(ManagerTest, WhenTheRunningRecordCannotBeWrittenTheSandboxGoes) {
@@ -57,11 +58,12 @@ TEST_F(ManagerTest, WhenTheRunningRecordCannotBeWrittenTheSandboxGoes) {
   journal.failure = Error(ErrorCode::kResourceExhausted, "disk full");
   provider.script.gate.Set();
   ASSERT_TRUE(Until([&] { return provider.boxes.empty() && provider.script.destroys == 1; }));
-  EXPECT_FALSE(result);  // its end is not written down yet
-  journal.failure.reset();
   ASSERT_TRUE(Until([&] { return result.has_value(); }));
   EXPECT_EQ(result->error().code(), ErrorCode::kResourceExhausted);
-  EXPECT_EQ(manager->sessions().size(), 0u);
+  EXPECT_EQ(manager->sessions().size(), 1u);  // its end is not written down yet
+  journal.failure.reset();
+  ASSERT_TRUE(Until([&] { return manager->sessions().size() == 0; }));
+  EXPECT_EQ(journal.records.begin()->second.state, SessionState::kFailed);
 }
 
 TEST_F(ManagerTest, TheSameKeyAndRequestGiveTheSameSession) {

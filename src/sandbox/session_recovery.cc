@@ -43,22 +43,22 @@ Task<void> SessionRecovery::Settle(SessionRecord record) {
   Provider* sweep = held ? provider : nullptr;
   if (state == SessionState::kStopping) {
     if (held) co_return ender.End(session, *provider);
-    co_return co_await ender.Conclude(session, nullptr, SessionState::kDestroyed, "");
+    co_return ender.Conclude(session, nullptr, SessionState::kDestroyed, "");
   }
   if (state == SessionState::kCreating)
-    co_return co_await ender.Conclude(session, sweep, SessionState::kFailed,
-                                      "the server ended while it was being made");
+    co_return ender.Conclude(session, sweep, SessionState::kFailed,
+                             "the server ended while it was being made");
   if (provider == nullptr)
-    co_return co_await ender.Conclude(session, nullptr, SessionState::kLost,
-                                      "this server has no provider " + session->record().provider);
+    co_return ender.Conclude(session, nullptr, SessionState::kLost,
+                             "this server has no provider " + session->record().provider);
   if (!held)
-    co_return co_await ender.Conclude(
+    co_return ender.Conclude(
         session, nullptr, SessionState::kLost,
         rebooted ? "the host was restarted" : "its sandbox ended while no server ran");
   const auto taken = co_await async::WithTimeout(&parts.loop, manager_.options_.call_time,
                                                  TakeOver(session, provider, state));
   if (!taken || !*taken)
-    co_return co_await ender.Conclude(
+    co_return ender.Conclude(
         session, sweep, SessionState::kLost,
         "its sandbox could not be taken over: " +
             (taken ? taken->error().message() : std::string("it did not answer")));

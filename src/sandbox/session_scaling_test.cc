@@ -68,11 +68,7 @@ TEST_F(ManagerTest, TheScalerMovesTheLimitsOfARunningSessionAndWritesThemDown) {
   auto session = Create({.scaling = {.memory_floor = 64 * kMiB, .memory_ceiling = 256 * kMiB}});
   EXPECT_EQ(session->spec().limits.memory_bytes, 256 * kMiB);
   auto apply = [this](std::shared_ptr<Session> target, Limits limits) {
-    return [](SessionManager* m, std::string id, SessionPatch patch) -> Task<Status> {
-      auto patched = co_await m->Patch({}, id, patch);
-      if (!patched) co_return std::move(patched).error();
-      co_return Status();
-    }(manager.get(), target->id(), {.limits = limits});
+    return manager->SetLimits(std::move(target), limits);
   };
   ScalingOptions options;
   options.interval = 1h;

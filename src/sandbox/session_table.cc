@@ -31,13 +31,6 @@ std::shared_ptr<Session> SessionTable::Find(const Access& access,
   return session != nullptr && access.Sees(session->record()) ? session : nullptr;
 }
 
-std::shared_ptr<Session> SessionTable::FindSandbox(const std::string& sandbox_id) const {
-  if (auto same = FindId(sandbox_id); same && same->record().sandbox_id == sandbox_id) return same;
-  for (const auto& [id, entry] : sessions_)
-    if (entry.session->record().sandbox_id == sandbox_id) return entry.session;
-  return nullptr;
-}
-
 Admission::Lease* SessionTable::LeaseOf(const std::string& id) {
   const auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : &found->second.lease;

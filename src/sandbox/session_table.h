@@ -21,8 +21,6 @@ class SessionTable {
   // By id, or by name among the tenant's own; null when there is none that `access` sees.
   std::shared_ptr<Session> Find(const Access& access, const std::string& id_or_name) const;
   std::shared_ptr<Session> FindId(const std::string& id) const;
-  // The live session that has the sandbox.
-  std::shared_ptr<Session> FindSandbox(const std::string& sandbox_id) const;
   bool HasName(const std::string& tenant, const std::string& name) const {
     return !name.empty() && names_.contains({tenant, name});
   }

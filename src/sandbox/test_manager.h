@@ -44,6 +44,7 @@ class ManagerTest : public testing::Test {
                                                options);
     auto started = loop.RunUntilDone(manager->Start());
     ASSERT_TRUE(started) << started.error().message();
+    Settle();
   }
 
   template <typename T>

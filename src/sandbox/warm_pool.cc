@@ -46,24 +46,44 @@ WarmPool::WarmPool(async::Loop& loop, Admission& admission, std::function<bool()
 
 WarmPool::~WarmPool() = default;
 
-WarmPool::Shelf& WarmPool::ShelfOf(Provider& provider, const WarmKind& kind) {
-  auto& shelf = shelves_[{std::string(provider.name()), kind}];
-  if (!shelf) shelf = std::make_unique<Shelf>(provider, options_.average_over);
-  return *shelf;
+// The shelf of the kind, made when there is none; null when there are too many.
+WarmPool::Shelf* WarmPool::ShelfOf(Provider& provider, const WarmKind& kind) {
+  const ShelfKey key{std::string(provider.name()), kind};
+  const auto found = shelves_.find(key);
+  if (found != shelves_.end()) return found->second.get();
+  if (shelves_.size() >= options_.kinds) return nullptr;
+  return (shelves_[key] = std::make_unique<Shelf>(provider, options_.average_over)).get();
+}
+
+WarmKind WarmPool::KindOf(const SessionSpec& spec) const {
+  const auto alias = options_.environments.find(spec.environment);
+  return {alias != options_.environments.end() ? alias->second : spec.environment, spec.profile};
 }
 
 void WarmPool::KeepReady(Provider& provider, WarmKind kind, size_t floor) {
-  ShelfOf(provider, kind).floor = floor;
+  if (Shelf* shelf = ShelfOf(provider, kind)) shelf->floor = floor;
+  wanted_.Wake();
+}
+
+// Only what a sandbox could be made of gets a shelf: names alone are anybody's.
+void WarmPool::Made(Provider& provider, const SessionSpec& spec) {
+  const WarmKind kind = KindOf(spec);
+  if (options_.ceiling == 0 || !FitsWarm(spec) || !provider.capabilities().live_limits ||
+      shelves_.contains({std::string(provider.name()), kind}))
+    return;
+  if (Shelf* shelf = ShelfOf(provider, kind)) shelf->rate.Note(Clock::now());
   wanted_.Wake();
 }
 
 std::unique_ptr<Sandbox> WarmPool::Claim(Provider& provider, const SessionSpec& spec) {
   if (options_.ceiling == 0 || !FitsWarm(spec) || !provider.capabilities().live_limits)
     return nullptr;
-  const auto alias = options_.environments.find(spec.environment);
-  const WarmKind kind{alias != options_.environments.end() ? alias->second : spec.environment,
-                      spec.profile};
-  Shelf& shelf = ShelfOf(provider, kind);
+  const auto found = shelves_.find({std::string(provider.name()), KindOf(spec)});
+  if (found == shelves_.end()) {
+    ++misses_;
+    return nullptr;
+  }
+  Shelf& shelf = *found->second;
   shelf.rate.Note(Clock::now());
   wanted_.Wake();
   if (shelf.ready.empty()) {

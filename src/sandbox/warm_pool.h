@@ -32,6 +32,7 @@ struct WarmKind {
 
 struct WarmPoolOptions {
   size_t ceiling = 16;  // of one kind; 0: no pool
+  size_t kinds = 64;    // more are not prepared
   std::chrono::milliseconds average_over = std::chrono::seconds(20);
   std::chrono::milliseconds react_in = std::chrono::seconds(2);
   std::chrono::milliseconds max_age = std::chrono::minutes(10);  // the host's files change
@@ -65,6 +66,7 @@ class WarmPool : public WarmSource {
   void KeepReady(Provider& provider, WarmKind kind, size_t floor);
 
   std::unique_ptr<Sandbox> Claim(Provider& provider, const SessionSpec& spec) override;
+  void Made(Provider& provider, const SessionSpec& spec) override;
   bool Holds(const std::string& sandbox_id) const override;
 
   // How many wait; claims that found one and that did not.
@@ -92,7 +94,8 @@ class WarmPool : public WarmSource {
   };
   using ShelfKey = std::pair<std::string, WarmKind>;
 
-  Shelf& ShelfOf(Provider& provider, const WarmKind& kind);
+  Shelf* ShelfOf(Provider& provider, const WarmKind& kind);
+  WarmKind KindOf(const SessionSpec& spec) const;
   size_t Target(const Shelf& shelf, Clock::time_point now) const;
   Task<void> FillTask();
   Task<bool> MakeOne(Shelf* shelf, WarmKind kind);

@@ -42,8 +42,10 @@ TEST_F(WarmPoolTest, DemandMakesItGrowAndItsEndMakesItShrink) {
   options.react_in = 20ms;
   options.ceiling = 4;
   Open();
+  EXPECT_FALSE(pool->Claim(provider, {.environment = "nobody made one yet"}));
+  pool->Made(provider, {});
   for (int i = 0; i < 1000; ++i) (void)pool->Claim(provider, {});
-  EXPECT_EQ(pool->misses(), 1000u);
+  EXPECT_EQ(pool->misses(), 1001u);
   ASSERT_TRUE(Until([&] { return pool->ready() > 0; }));
   EXPECT_LE(pool->ready(), 4u);
   ASSERT_TRUE(Until([&] { return pool->ready() == 0 && provider.boxes.empty(); }));
