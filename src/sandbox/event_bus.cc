@@ -24,6 +24,7 @@ std::optional<EventKind> EventKindFrom(std::string_view name) {
 
 bool EventFilter::Wants(const SessionEvent& event) const {
   if (tenant && *tenant != event.tenant) return false;
+  if (key_id && *key_id != event.key_id) return false;
   if (!session_id.empty() && session_id != event.session_id) return false;
   return kinds.empty() || std::ranges::find(kinds, event.kind) != kinds.end();
 }

@@ -46,12 +46,14 @@ struct SessionEvent {
   EventKind kind = EventKind::kAlert;
   std::string session_id;  // empty when it is about none
   std::string tenant;
+  std::string key_id;  // of the session's owner
   std::vector<std::pair<std::string, std::string>> details;
 };
 
 // Which events a subscriber wants. Empty fields want all.
 struct EventFilter {
   std::optional<std::string> tenant;
+  std::optional<std::string> key_id;
   std::string session_id;
   std::vector<EventKind> kinds;
 

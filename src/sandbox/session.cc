@@ -128,6 +128,7 @@ void Session::Publish(EventKind kind, std::vector<std::pair<std::string, std::st
   events_.Publish({.kind = kind,
                    .session_id = record_.id,
                    .tenant = record_.owner.tenant,
+                   .key_id = record_.owner.key_id,
                    .details = std::move(details)});
 }
 
