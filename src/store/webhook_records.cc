@@ -95,6 +95,18 @@ Result<int64_t> InsertDelivery(Database& database, const DeliveryRecord& record)
        record.attempts, record.next_ms, record.last_error, record.created_ms, record.ended_ms});
 }
 
+Result<std::optional<DeliveryRecord>> FindDelivery(Database& database, int64_t id) {
+  std::optional<DeliveryRecord> found;
+  CAISSON_TRY(database.Each("SELECT " DELIVERY_COLUMNS " FROM deliveries d WHERE d.id = ?", {id},
+                            [&found](const Row& row) { found = DeliveryOf(row); }));
+  return found;
+}
+
+Result<int64_t> CountPending(Database& database, std::string_view webhook_id) {
+  return database.Number(
+      "SELECT count(*) FROM deliveries WHERE webhook_id = ? AND state = 'pending'", {webhook_id});
+}
+
 Result<std::vector<DeliveryRecord>> DueDeliveries(Database& database, int64_t now_ms, int limit) {
   CAISSON_TRY(CheckPageLimit(limit));
   std::vector<DeliveryRecord> due;

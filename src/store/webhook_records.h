@@ -55,6 +55,9 @@ Result<std::vector<WebhookRecord>> ListWebhooks(Database& database,
 
 // Gives the delivery's id.
 Result<int64_t> InsertDelivery(Database& database, const DeliveryRecord& record);
+Result<std::optional<DeliveryRecord>> FindDelivery(Database& database, int64_t id);
+// How many deliveries of this webhook are pending.
+Result<int64_t> CountPending(Database& database, std::string_view webhook_id);
 // The pending deliveries that are due and first in their order, of active targets, at most `limit`.
 Result<std::vector<DeliveryRecord>> DueDeliveries(Database& database, int64_t now_ms, int limit);
 // When the next delivery will be due, if any is pending.
