@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/services.h"
 #include "base/text.h"
 #include "net/body.h"
 
@@ -92,6 +93,10 @@ Task<Result<json::Value>> Call::ReadJson() {
   if (!text) co_return std::move(text).error();
   if (text->empty()) co_return json::Value(json::Object());
   co_return json::Parse(*text);
+}
+
+telemetry::Span Call::Trace(std::string_view name) const {
+  return services_.tracer.Start(name, telemetry::SpanKind::kInternal, trace_);
 }
 
 std::string Call::object() const {

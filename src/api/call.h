@@ -14,6 +14,7 @@
 #include "net/exchange.h"
 #include "net/router.h"
 #include "sandbox/session_record.h"
+#include "telemetry/trace.h"
 
 namespace caisson::api {
 
@@ -59,6 +60,10 @@ class Call {
   // An empty body is an empty object.
   Task<Result<json::Value>> ReadJson();
 
+  // A span of work within the request's; it ends where it is destroyed.
+  telemetry::Span Trace(std::string_view name) const;
+  void set_trace(const telemetry::SpanContext& trace) { trace_ = trace; }
+
   // What the audit log calls the object of this call; the path's first parameter unless set.
   void set_object(std::string object) { object_ = std::move(object); }
   std::string object() const;
@@ -71,6 +76,7 @@ class Call {
   const std::string request_id_;
   auth::Principal principal_;
   std::string object_;
+  std::optional<telemetry::SpanContext> trace_;
 };
 
 }  // namespace caisson::api

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "api/open_streams.h"
+#include "async/race.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "net/body.h"
 #include "store/audit_log.h"
 
@@ -33,6 +36,14 @@ int64_t NowMs() {
 Error NoSuchRoute(const net::Request& request) {
   return Error(ErrorCode::kNotFound, "there is nothing at " + request.method + " " + request.path)
       .WithRemedy("see /docs or /openapi.json for what there is");
+}
+
+// Whether an answer may go on for as long as both ends like, so that its key's end must end it.
+bool MayStream(const Route& route) {
+  return std::ranges::any_of(route.outcomes, [](const Outcome& outcome) {
+    return outcome.status == 101 || outcome.media == "text/event-stream" ||
+           outcome.media == "application/x-ndjson";
+  });
 }
 
 Error MayNot(const Call& call) {
@@ -69,33 +80,40 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::Create(Services& services, Gate&
 
 Task<void> Dispatcher::Handle(net::Exchange* exchange) {
   const auto begin = std::chrono::steady_clock::now();
-  const net::Request& request = exchange->request();
+  HeadedExchange headed(*exchange);
   Progress progress;
-  progress.request_id = RequestIdOf(request);
-  net::Headers headers{{"X-Request-Id", progress.request_id}};
-  std::optional<net::Response> response = gate_.Turn(request);
-  if (!response) {
-    net::RouteMatch match = router_.Match(request.method, request.segments);
-    if (match.kind != net::RouteMatch::Kind::kFound) {
-      response = co_await Refuse(exchange, std::move(match), &progress);
-    } else {
-      const Route& route = routes_[match.route];
-      progress.route = route.id;
-      Call call(services_, *exchange, route, std::move(match), progress.request_id);
-      auto reply = co_await Run(&call, &headers);
-      progress.key_id = call.principal().key_id;
-      if (!reply)
-        response = ErrorResponse(route.errors, reply.error(), progress.request_id);
-      else
-        response = std::move(reply->response());
-    }
-  }
-  if (response && !exchange->answered()) {
-    progress.status = response->status;
-    for (const auto& [name, value] : headers) response->headers.Set(name, value);
-    (void)co_await exchange->Send(*std::move(response));  // a client that has gone needs none
-  }
-  Note(request, progress, std::chrono::steady_clock::now() - begin);
+  progress.request_id = RequestIdOf(headed.request());
+  headed.headers().Set("X-Request-Id", progress.request_id);
+  telemetry::Span span = services_.tracer.Start(
+      headed.request().method, telemetry::SpanKind::kServer,
+      telemetry::ParseTraceparent(headed.request().headers.Get("traceparent")));
+  progress.span = span.context();
+  std::optional<net::Response> response = co_await Answer(&headed, &progress);
+  if (response && !headed.answered())
+    (void)co_await headed.Send(*std::move(response));  // a client that has gone needs none
+  progress.status = headed.status();
+  Describe(span, headed.request(), progress);
+  Note(headed.request(), progress, std::chrono::steady_clock::now() - begin);
+}
+
+Task<std::optional<net::Response>> Dispatcher::Answer(HeadedExchange* exchange,
+                                                      Progress* progress) {
+  const net::Request& request = exchange->request();
+  Gate::Look look = gate_.LookAt(request);
+  for (const auto& [name, value] : look.headers) exchange->headers().Set(name, value);
+  if (look.refusal) co_return std::move(look.refusal);
+  net::RouteMatch match = router_.Match(request.method, request.segments);
+  if (match.kind != net::RouteMatch::Kind::kFound)
+    co_return co_await Refuse(exchange, std::move(match), progress);
+  const Route& route = routes_[match.route];
+  progress->route = route.id;
+  progress->pattern = route.pattern;
+  Call call(services_, *exchange, route, std::move(match), progress->request_id);
+  call.set_trace(progress->span);
+  auto reply = co_await Run(&call, &exchange->headers());
+  progress->key_id = call.principal().key_id;
+  if (!reply) co_return ErrorResponse(route.errors, reply.error(), progress->request_id);
+  co_return std::move(reply->response());
 }
 
 Task<net::Response> Dispatcher::Refuse(net::Exchange* exchange, net::RouteMatch match,
@@ -117,7 +135,12 @@ Task<Result<Reply>> Dispatcher::Run(Call* call, net::Headers* headers) {
     co_return std::move(admitted).error();
   CAISSON_CO_TRY(call->CheckQuery());
   if (call->route().audited == Audited::kAlways) CAISSON_CO_TRY(co_await Audit(call, "allow", ""));
-  co_return co_await call->route().handler(call);
+  if (!MayStream(call->route())) co_return co_await call->route().handler(call);
+  OpenStreams::Entry open(services_.streams, call->principal().key_id);
+  auto first = co_await async::FirstOf(&services_.loop, call->route().handler(call),
+                                       async::WaitFor(&open.ended()));
+  if (first.index() == 0) co_return std::get<0>(std::move(first));
+  co_return Error(ErrorCode::kUnauthenticated, "the key was revoked").WithRemedy("use another key");
 }
 
 Task<Status> Dispatcher::Admit(Call* call, net::Headers* headers) {
@@ -161,6 +184,21 @@ Task<Status> Dispatcher::Audit(Call* call, std::string decision, std::string rea
   co_return co_await services_.store.Write(
       durability, [record](store::Database& db) { return store::AppendAudit(db, record); },
       store::Purpose::kShrink);
+}
+
+// By the conventions of OpenTelemetry for HTTP servers. The path is the route's pattern: what
+// callers put into it are ids, and names of files.
+void Dispatcher::Describe(telemetry::Span& span, const net::Request& request,
+                          const Progress& progress) {
+  if (!progress.pattern.empty()) {
+    span.Rename(Concat({request.method, " ", progress.pattern}));
+    span.Set("http.route", progress.pattern);
+  }
+  span.Set("http.request.method", request.method);
+  span.Set("http.response.status_code", int64_t{progress.status});
+  span.Set("client.address", request.peer.address);
+  span.Set("caisson.request_id", progress.request_id);
+  if (progress.status >= 500) span.Fail(std::to_string(progress.status));
 }
 
 void Dispatcher::Note(const net::Request& request, const Progress& progress,

@@ -8,15 +8,18 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "api/call.h"
 #include "api/gate.h"
+#include "api/headed_exchange.h"
 #include "api/route.h"
 #include "api/services.h"
 #include "net/router.h"
+#include "telemetry/trace.h"
 
 namespace caisson::api {
 
@@ -36,17 +39,23 @@ class Dispatcher {
   struct Progress {
     std::string request_id;
     std::string route = "none";  // the route's id
-    int status = 0;              // 0: streamed, or the client went
+    std::string_view pattern;    // the route's; empty: none
+    int status = 0;              // of the answer; 0: the client went before there was one
     std::string key_id;
+    telemetry::SpanContext span;
   };
 
   Dispatcher(Services& services, Gate& gate, std::vector<Route> routes)
       : services_(services), gate_(gate), routes_(std::move(routes)) {}
 
+  // What is still to be sent, if anything.
+  Task<std::optional<net::Response>> Answer(HeadedExchange* exchange, Progress* progress);
   Task<net::Response> Refuse(net::Exchange* exchange, net::RouteMatch match, Progress* progress);
   Task<Result<Reply>> Run(Call* call, net::Headers* headers);
   Task<Status> Admit(Call* call, net::Headers* headers);
   Task<Status> Audit(Call* call, std::string decision, std::string reason);
+  static void Describe(telemetry::Span& span, const net::Request& request,
+                       const Progress& progress);
   void Note(const net::Request& request, const Progress& progress,
             std::chrono::steady_clock::duration took);
 

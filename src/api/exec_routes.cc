@@ -58,6 +58,8 @@ Task<Result<Reply>> Exec(Call* call) {
   CAISSON_CO_ASSIGN(const json::Value body, co_await call->ReadJson());
   CAISSON_CO_ASSIGN(ExecInput input, ReadExec(body));
   CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
+  telemetry::Span span = call->Trace("exec");  // never the command: it may hold secrets
+  span.Set("caisson.session_id", session->id());
   if (input.manner == ExecManner::kBackground) {
     if (!input.request.input.empty())
       co_return Error(ErrorCode::kInvalidArgument, "stdin: a background command has none")

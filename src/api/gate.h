@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/route.h"
@@ -16,8 +17,12 @@ class Gate {
  public:
   virtual ~Gate() = default;
   // Whether a request like this may be looked at here at all: the host it names, the page it comes
-  // from. Gives the answer that refuses it, or nothing.
-  virtual std::optional<net::Response> Turn(const net::Request& request) const = 0;
+  // from.
+  struct Look {
+    std::optional<net::Response> refusal;  // the answer, when it may not
+    net::Headers headers;                  // for the answer that it gets otherwise
+  };
+  virtual Look LookAt(const net::Request& request) const = 0;
   // Who it comes from. kUnauthenticated when that is not shown; `request` lives until the end.
   virtual Task<Result<auth::Principal>> Identify(const net::Request* request) = 0;
   // Takes a call from the principal's share. kRateLimited when there is none left. `headers` are

@@ -11,6 +11,13 @@ void AddSessionRoutes(std::vector<Route>& routes);
 void AddExecRoutes(std::vector<Route>& routes);
 void AddClassicRoutes(std::vector<Route>& routes);
 void AddServerRoutes(std::vector<Route>& routes);
+void AddKeyRoutes(std::vector<Route>& routes);
+void AddTokenRoutes(std::vector<Route>& routes);
+void AddEventRoutes(std::vector<Route>& routes);
+void AddAuditRoutes(std::vector<Route>& routes);
+void AddUsageRoutes(std::vector<Route>& routes);
+void AddWebhookRoutes(std::vector<Route>& routes);
+void AddAlertRoutes(std::vector<Route>& routes);
 
 std::vector<Route> AllRoutes();
 

@@ -18,6 +18,9 @@ std::span<const Schema> SessionSchemas();  // sessions, limits, commands
 
 std::span<const Schema> ServerSchemas();  // health, the original APIs
 
+std::span<const Schema> AdminSchemas();    // keys, tokens, events, audit, usage, alerts
+std::span<const Schema> WebhookSchemas();  // webhooks and deliveries
+
 std::vector<Schema> AllSchemas();
 
 }  // namespace caisson::api

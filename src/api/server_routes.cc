@@ -94,6 +94,13 @@ std::vector<Route> AllRoutes() {
   AddExecRoutes(routes);
   AddClassicRoutes(routes);
   AddServerRoutes(routes);
+  AddKeyRoutes(routes);
+  AddTokenRoutes(routes);
+  AddEventRoutes(routes);
+  AddAuditRoutes(routes);
+  AddUsageRoutes(routes);
+  AddWebhookRoutes(routes);
+  AddAlertRoutes(routes);
   return routes;
 }
 

@@ -8,8 +8,20 @@
 #include "sandbox/event_bus.h"
 #include "sandbox/session_manager.h"
 #include "store/store.h"
+#include "telemetry/trace.h"
+
+namespace caisson::auth {
+class KeyRing;
+class SessionTokens;
+}  // namespace caisson::auth
 
 namespace caisson::api {
+
+class AlertWatch;
+class Allowances;
+class OpenStreams;
+class UsageRecorder;
+class WebhookSender;
 
 struct Services {
   async::Loop& loop;
@@ -19,6 +31,14 @@ struct Services {
   sandbox::SessionManager& sessions;
   sandbox::EventBus& events;
   store::Store& store;
+  auth::KeyRing& keys;
+  const auth::SessionTokens& tokens;
+  Allowances& allowances;
+  OpenStreams& streams;
+  UsageRecorder& usage;
+  WebhookSender& webhooks;
+  AlertWatch& alerts;
+  telemetry::Tracer& tracer;
 };
 
 }  // namespace caisson::api

@@ -15,10 +15,17 @@ Task<Result<Reply>> CreateSession(Call* call) {
   CAISSON_CO_ASSIGN(const json::Value body, co_await call->ReadJson());
   CAISSON_CO_ASSIGN(sandbox::SessionSpec spec, ReadSessionSpec(body));
   spec.idempotency_key = call->request().headers.Get("idempotency-key");
+  telemetry::Span span = call->Trace("create session");
+  span.Set("caisson.environment", spec.environment);
   const Stopwatch watch;
   auto session = co_await call->services().sessions.Create(call->owner(), std::move(spec));
-  if (!session) co_return std::move(session).error();
+  if (!session) {
+    span.Fail(session.error().message());
+    co_return std::move(session).error();
+  }
   call->services().metrics.Created((*session)->record(), watch.elapsed());
+  span.Set("caisson.session_id", (*session)->id());
+  span.End();
   json::Object answer = ToJson(**session);
   co_return net::Response::Json(201, json::Write(answer))
       .WithHeader("Location", "/api/sessions/" + (*session)->id());
