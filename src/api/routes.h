@@ -9,6 +9,13 @@ namespace caisson::api {
 
 void AddSessionRoutes(std::vector<Route>& routes);
 void AddExecRoutes(std::vector<Route>& routes);
+void AddFileRoutes(std::vector<Route>& routes);
+void AddFileContentRoutes(std::vector<Route>& routes);
+void AddFileWatchRoutes(std::vector<Route>& routes);
+void AddSignedFileRoutes(std::vector<Route>& routes);
+void AddTarRoutes(std::vector<Route>& routes);
+void AddArtifactRoutes(std::vector<Route>& routes);
+void AddLogRoutes(std::vector<Route>& routes);
 void AddClassicRoutes(std::vector<Route>& routes);
 void AddServerRoutes(std::vector<Route>& routes);
 void AddKeyRoutes(std::vector<Route>& routes);

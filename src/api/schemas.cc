@@ -19,8 +19,8 @@ std::span<const Schema> CommonSchemas() { return kCommon; }
 
 std::vector<Schema> AllSchemas() {
   std::vector<Schema> all;
-  for (const auto schemas :
-       {CommonSchemas(), SessionSchemas(), ServerSchemas(), AdminSchemas(), WebhookSchemas()})
+  for (const auto schemas : {CommonSchemas(), SessionSchemas(), FileSchemas(), ServerSchemas(),
+                             AdminSchemas(), WebhookSchemas()})
     all.insert(all.end(), schemas.begin(), schemas.end());
   return all;
 }

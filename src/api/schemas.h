@@ -15,6 +15,7 @@ struct Schema {
 
 std::span<const Schema> CommonSchemas();   // Problem
 std::span<const Schema> SessionSchemas();  // sessions, limits, commands
+std::span<const Schema> FileSchemas();     // files, archives
 
 std::span<const Schema> ServerSchemas();  // health, the original APIs
 

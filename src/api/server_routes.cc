@@ -92,6 +92,13 @@ std::vector<Route> AllRoutes() {
   std::vector<Route> routes;
   AddSessionRoutes(routes);
   AddExecRoutes(routes);
+  AddFileRoutes(routes);
+  AddFileContentRoutes(routes);
+  AddFileWatchRoutes(routes);
+  AddSignedFileRoutes(routes);
+  AddTarRoutes(routes);
+  AddArtifactRoutes(routes);
+  AddLogRoutes(routes);
   AddClassicRoutes(routes);
   AddServerRoutes(routes);
   AddKeyRoutes(routes);

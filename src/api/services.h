@@ -4,9 +4,14 @@
 #include "api/server_info.h"
 #include "api/server_metrics.h"
 #include "async/loop.h"
+#include "async/thread_pool.h"
+#include "auth/session_token.h"
 #include "log/logger.h"
 #include "sandbox/event_bus.h"
+#include "sandbox/session_keeper.h"
+#include "sandbox/session_log.h"
 #include "sandbox/session_manager.h"
+#include "store/blobs.h"
 #include "store/store.h"
 #include "telemetry/trace.h"
 
@@ -22,6 +27,14 @@ class Allowances;
 class OpenStreams;
 class UsageRecorder;
 class WebhookSender;
+
+// What outlives sessions, and what keeps it.
+struct Keepings {
+  store::Blobs& blobs;
+  async::ThreadPool& disk;  // for what blocks on blobs
+  sandbox::SessionKeeper& keeper;
+  sandbox::SessionLog& log;
+};
 
 struct Services {
   async::Loop& loop;
@@ -39,6 +52,8 @@ struct Services {
   WebhookSender& webhooks;
   AlertWatch& alerts;
   telemetry::Tracer& tracer;
+  const Keepings* kept = nullptr;                 // null: nothing outlives a session
+  const auth::SignedUrls* signed_urls = nullptr;  // null: none are given out
 };
 
 }  // namespace caisson::api
