@@ -76,14 +76,14 @@ THIRD_PARTY = {
     "llm": JSON,
     "agent": JSON,
     "api": JSON,
-    "cli": JSON,
+    "cli": JSON + ["archive.h", "archive_entry.h"],
 }
 
 # Headers of the C++ standard library that have no file extension are known by having none. These
 # are libc's and the kernel's.
 SYSTEM_FOLDERS = ("sys/", "linux/", "asm/", "net/", "netinet/", "arpa/", "asm-generic/")
 SYSTEM_HEADERS = set(
-    "aio alloca assert byteswap ctype dirent dlfcn elf endian errno execinfo fcntl fnmatch ftw "
+    "aio alloca assert byteswap ctype dirent dlfcn elf endian errno execinfo fcntl fnmatch fts ftw "
     "getopt glob grp ifaddrs inttypes langinfo libgen limits link locale malloc math mntent mqueue "
     "netdb poll pthread pty pwd resolv sched semaphore setjmp shadow signal spawn stdarg stdatomic "
     "stdbool stddef stdint stdio stdlib string strings sysexits syslog termios time ucontext unistd "

@@ -91,6 +91,9 @@ Result<OptionValue> ParseKind(const Option& option, std::string_view text) {
       CAISSON_ASSIGN(std::string choice, ParseChoice(option, text));
       return OptionValue(std::move(choice));
     }
+    case ValueKind::kSession:
+      if (text.empty()) return Invalid("the session has no name").WithRemedy("name a session");
+      return OptionValue(std::string(text));
     case ValueKind::kPath:
       if (text.empty()) return Invalid("the path is empty").WithRemedy("name a file or directory");
       [[fallthrough]];

@@ -94,6 +94,11 @@ class CommandLineParser {
 
   Status TakeWord(std::string_view word) {
     if (verb_ == nullptr) return TakeVerb(word);
+    if (positional_ < verb_->positionals.size() &&
+        verb_->positionals[positional_].arity == Arity::kBeforeDashes &&
+        (only_positionals_ || next_ == args_.size() || args_[next_] != "--")) {
+      ++positional_;
+    }
     if (positional_ == verb_->positionals.size()) return TooMany(word);
     const Positional& positional = verb_->positionals[positional_];
     const size_t row = first_positional_row_ + positional_;

@@ -38,6 +38,7 @@ enum class ValueKind {
   kFlag,      // bool
   kString,    // std::string
   kPath,      // std::string, not empty; completed as a file name
+  kSession,   // std::string, not empty; completed as the name of a session
   kInt,       // int64_t
   kSize,      // uint64_t, bytes
   kDuration,  // std::chrono::nanoseconds
@@ -71,8 +72,10 @@ struct Option {
 enum class Arity {
   kOne,       // required
   kOptional,  // none or one
-  kMany,      // one or more
-  kRest,      // none or more; options end where it begins, so `exec ls -l` needs no `--`
+  // none or one: a word that `--` follows at once, so `exec web -- ls` has it and `exec -- ls` not
+  kBeforeDashes,
+  kMany,  // one or more
+  kRest,  // none or more; options end where it begins, so `exec ls -l` needs no `--`
 };
 
 struct Positional {

@@ -68,6 +68,12 @@ constexpr Positional kCompletionPositionals[] = {
     {.name = "file", .arity = Arity::kOptional, .kind = ValueKind::kPath, .help = "the file"}};
 constexpr Positional kRemovePositionals[] = {
     {.name = "id", .arity = Arity::kMany, .help = "what to remove"}};
+constexpr Positional kEnterPositionals[] = {
+    {.name = "session",
+     .arity = Arity::kBeforeDashes,
+     .kind = ValueKind::kSession,
+     .help = "where"},
+    {.name = "command", .arity = Arity::kRest, .help = "what to run"}};
 constexpr Verb kVerbs[] = {
     {.name = "exec",
      .summary = "run",
@@ -79,6 +85,11 @@ constexpr Verb kVerbs[] = {
      .positionals = kCompletionPositionals,
      .run = RunNothing},
     {.name = "remove", .summary = "remove", .positionals = kRemovePositionals, .run = RunNothing},
+    {.name = "enter",
+     .summary = "enter",
+     .options = kExecOptions,
+     .positionals = kEnterPositionals,
+     .run = RunNothing},
 };
 constexpr Program kProgram = {
     .name = "caisson", .version = "1", .summary = "boxes", .verbs = kVerbs, .globals = kGlobals};
@@ -112,6 +123,24 @@ std::string Bad(const Args& args, const Env& env = {}, std::span<const ConfigVal
   EXPECT_EQ(invocation.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_FALSE(invocation.error().remedy().empty()) << invocation.error().message();
   return invocation.error().message() + " | " + invocation.error().remedy();
+}
+
+TEST(Options, AWordThatDashesFollowIsWhatStandsBeforeThem) {
+  const auto session = [](const Args& args) {
+    return Good(args).Get<std::string>("session").value_or("none");
+  };
+  const auto command = [](const Args& args) { return Good(args).All<std::string>("command"); };
+  EXPECT_EQ(session({"enter", "web", "--", "ls", "-l"}), "web");
+  EXPECT_THAT(command({"enter", "web", "--", "ls", "-l"}), ElementsAre("ls", "-l"));
+  EXPECT_EQ(session({"enter", "-s", "web", "--", "ls", "--", "x"}), "web");
+  EXPECT_THAT(command({"enter", "web", "--", "ls", "--", "x"}), ElementsAre("ls", "--", "x"));
+  EXPECT_EQ(session({"enter", "--", "grep", "--", "x"}), "none");
+  EXPECT_THAT(command({"enter", "--", "grep", "--", "x"}), ElementsAre("grep", "--", "x"));
+  EXPECT_EQ(session({"enter", "ls", "-l"}), "none");
+  EXPECT_THAT(command({"enter", "ls", "-l"}), ElementsAre("ls", "-l"));
+  EXPECT_EQ(session({"enter", "web", "--"}), "web");
+  EXPECT_EQ(session({"enter"}), "none");
+  EXPECT_THAT(Bad({"enter", "", "--", "ls"}), HasSubstr("session has no name"));
 }
 
 TEST(Options, TheTablesOfThisTestAreSound) {

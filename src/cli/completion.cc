@@ -56,9 +56,10 @@ std::string BashNames(const Option& option) {
   return names;
 }
 
-// What completes a value: "choices a b", "files" or "none".
+// What completes a value: "choices a b", "files", "sessions" or "none".
 std::string BashSource(ValueKind kind, std::string_view choices) {
   if (kind == ValueKind::kEnum) return "choices " + Words(choices);
+  if (kind == ValueKind::kSession) return "sessions";
   return kind == ValueKind::kPath ? "files" : "none";
 }
 
@@ -69,6 +70,7 @@ std::string BashPlaces(std::span<const Positional> positionals) {
     std::string source = BashSource(positional.kind, positional.choices);
     if (positional.arity == Arity::kRest) source = "command";
     if (positional.arity == Arity::kMany) source = "many " + source;
+    if (positional.arity == Arity::kBeforeDashes) source = "before " + source;
     places += Concat({places.empty() ? "" : " ", ShellQuoted(source)});
   }
   return places;
@@ -92,11 +94,12 @@ std::string BashArm(std::string_view pattern, std::string_view builtins,
                  values, "      )\n      places=(", places, ")\n      ;;\n"});
 }
 
-constexpr std::string_view kBashTail = R"(
+constexpr std::string_view kBashTail = R"bash(
 # _NAME_offer SOURCE: fills COMPREPLY with what SOURCE offers for $current.
 _NAME_offer() {
   case "$1" in
     choices\ *) COMPREPLY=($(compgen -W "${1#choices }" -- "$current")) ;;
+    sessions) COMPREPLY=($(compgen -W "$(NAME ls --names 2>/dev/null)" -- "$current")) ;;
     files)
       compopt -o filenames 2>/dev/null
       local IFS=$'\n'
@@ -132,6 +135,7 @@ _NAME() {
     elif [[ -n "$pending" ]]; then
       pending=""
     elif [[ "$word" == "--" && -n "$verb" ]]; then
+      [[ "${places[place]:-}" != before* ]] || (( place++ ))
       (( at++ ))
       break
     elif [[ "$word" == -?* ]]; then
@@ -139,6 +143,9 @@ _NAME() {
     elif [[ -z "$verb" ]]; then
       verb="$word"
       _NAME_table "$verb"
+    elif [[ "${places[place]:-}" == before* && "${COMP_WORDS[at + 1]:-}" != "--" ]]; then
+      (( place++ ))
+      break
     elif [[ "${places[place]:-}" == command ]]; then
       break
     elif [[ "${places[place]:-}" != many* ]]; then
@@ -153,12 +160,19 @@ _NAME() {
     COMPREPLY=($(compgen -W "$options" -- "$current"))
   else
     word="${places[place]:-}"
-    _NAME_offer "${word#many }"
+    if [[ "$word" == before* ]]; then  # or what comes after it
+      _NAME_offer "${places[place + 1]:-}"
+      local -a others=("${COMPREPLY[@]}")
+      _NAME_offer "${word#before }"
+      COMPREPLY+=("${others[@]}")
+    else
+      _NAME_offer "${word#many }"
+    fi
   fi
 }
 
 complete -F _NAME NAME
-)";
+)bash";
 
 std::string ReplaceName(std::string_view text, std::string_view name) {
   constexpr std::string_view kMark = "NAME";
@@ -188,20 +202,23 @@ std::string BashScript(const Program& program) {
 }
 
 // ":message:action" of a value, as _arguments reads it.
-std::string ZshValue(std::string_view name, ValueKind kind, std::string_view choices) {
+std::string ZshValue(std::string_view program, std::string_view name, ValueKind kind,
+                     std::string_view choices) {
   const std::string message = Concat({":", name, ":"});
   if (kind == ValueKind::kEnum) return Concat({message, "(", Words(choices), ")"});
+  if (kind == ValueKind::kSession) return Concat({message, "_", program, "_sessions"});
   return message + (kind == ValueKind::kPath ? "_files" : " ");
 }
 
 // The specs of one option, one per spelling, each naming the spellings it excludes.
-std::string ZshOption(const Option& option) {
+std::string ZshOption(const Program& program, const Option& option) {
   const bool many = option.occurs == Occurs::kMany;
   const bool flag = option.kind == ValueKind::kFlag;
   const std::string long_name = Concat({"--", option.name});
   const std::string short_name = option.short_name == 0 ? "" : std::string{'-', option.short_name};
-  const std::string tail = Concat({"[", Escaped(option.help, "[]:\\"), "]",
-                                   flag ? "" : ZshValue(option.name, option.kind, option.choices)});
+  const std::string tail =
+      Concat({"[", Escaped(option.help, "[]:\\"), "]",
+              flag ? "" : ZshValue(program.name, option.name, option.kind, option.choices)});
   std::string head = many ? "*" : "";
   if (!many && !short_name.empty()) head = Concat({"(", short_name, " ", long_name, ")"});
   std::string out =
@@ -215,16 +232,20 @@ std::string ZshOption(const Option& option) {
 
 std::string ZshArm(const Program& program, const Verb& verb) {
   std::string out = Concat({"      ", verb.name, ")\n        _arguments -s -S \\\n"});
-  for (const Option* option : OptionsOf(program, verb)) out += ZshOption(*option);
+  for (const Option* option : OptionsOf(program, verb)) out += ZshOption(program, *option);
   size_t place = 1;
   for (const Positional& positional : verb.positionals) {
-    std::string spec = ZshValue(positional.name, positional.kind, positional.choices);
+    std::string spec = ZshValue(program.name, positional.name, positional.kind, positional.choices);
     switch (positional.arity) {
       case Arity::kOne:
         spec = std::to_string(place) + spec;
         break;
       case Arity::kOptional:
         spec = std::to_string(place) + ":" + spec;
+        break;
+      case Arity::kBeforeDashes:
+        spec = Concat(
+            {"1::", positional.name, ":{ _", program.name, "_sessions; _command_names -e }"});
         break;
       case Arity::kMany:
         spec = "*" + spec;
@@ -242,13 +263,15 @@ std::string ZshArm(const Program& program, const Verb& verb) {
 std::string ZshScript(const Program& program) {
   std::string out = ReplaceName(
       "#compdef NAME\n# zsh completion for NAME. Put it on your fpath as _NAME.\n\n"
+      "_NAME_sessions() {\n  local -a names\n"
+      "  names=(${(f)\"$(NAME ls --names 2>/dev/null)\"})\n  compadd -a names\n}\n\n"
       "_NAME() {\n  local curcontext=\"$curcontext\" state line\n  local -a verbs\n  verbs=(\n",
       program.name);
   for (const Verb& verb : program.verbs) {
     out += Concat({"    ", ShellQuoted(Concat({verb.name, ":", verb.summary})), "\n"});
   }
   out += "    'help:show help on a command'\n  )\n  _arguments -C -S \\\n";
-  for (const Option& option : program.globals) out += ZshOption(option);
+  for (const Option& option : program.globals) out += ZshOption(program, option);
   out +=
       "        '(-h --help)'{-h,--help}'[show help]' \\\n        '--version[show the version]' \\\n"
       "        '1:command:->verb' '*::argument:->rest'\n"
@@ -276,7 +299,12 @@ std::string FishOption(std::string_view prefix, const Option& option) {
   return Concat({out, " -d ", FishQuoted(option.help), "\n"});
 }
 
-std::string FishPositional(std::string_view prefix, const Positional& positional) {
+std::string FishPositional(std::string_view program, std::string_view prefix,
+                           const Positional& positional) {
+  if (positional.kind == ValueKind::kSession) {
+    return Concat({prefix, " -a '(", program, " ls --names 2>/dev/null)' -d ",
+                   FishQuoted(positional.help), "\n"});
+  }
   if (positional.arity == Arity::kRest) {
     return Concat({prefix, " -a '(__fish_complete_subcommand --fcs-skip=2)'\n"});
   }
@@ -303,7 +331,9 @@ std::string FishScript(const Program& program) {
     const std::string prefix =
         Concat({"complete -c ", program.name, " -n '__fish_seen_subcommand_from ", verb.name, "'"});
     for (const Option& option : verb.options) out += FishOption(prefix, option);
-    for (const Positional& positional : verb.positionals) out += FishPositional(prefix, positional);
+    for (const Positional& positional : verb.positionals) {
+      out += FishPositional(program.name, prefix, positional);
+    }
   }
   return out + Concat({"\ncomplete -c ", program.name, " -n '__fish_seen_subcommand_from help' -a ",
                        FishQuoted(VerbNames(program)), "\n"});

@@ -1,6 +1,7 @@
 // Shell completion scripts made from the option tables. Pure functions.
 //
 // The scripts complete verbs, option names, choices and file names without calling the program.
+// Names of sessions come from `NAME ls --names`, which asks the server.
 // What follows a verb's own options (Arity::kRest) is completed as a command line of its own.
 #pragma once
 

@@ -36,12 +36,19 @@ constexpr Option kExecOptions[] = {
     {.name = "stats", .kind = ValueKind::kFlag, .help = "usage"},
 };
 constexpr Positional kExecPositionals[] = {
+    {.name = "session",
+     .arity = Arity::kBeforeDashes,
+     .kind = ValueKind::kSession,
+     .help = "where to run it"},
     {.name = "command", .arity = Arity::kRest, .help = "what to run"}};
 constexpr Positional kCompletionPositionals[] = {
     {.name = "shell", .kind = ValueKind::kEnum, .choices = "bash|zsh|fish", .help = "shell"}};
 constexpr Positional kLoadPositionals[] = {
     {.name = "file", .arity = Arity::kMany, .kind = ValueKind::kPath, .help = "files"}};
+constexpr Positional kStopPositionals[] = {
+    {.name = "session", .arity = Arity::kMany, .kind = ValueKind::kSession, .help = "sessions"}};
 constexpr Verb kVerbs[] = {
+    {.name = "stop", .summary = "stop it", .positionals = kStopPositionals, .run = RunNothing},
     {.name = "exec",
      .summary = "run a command: it's boxed",
      .options = kExecOptions,
@@ -106,7 +113,7 @@ class CompletionTest : public testing::Test {
 };
 
 TEST_F(CompletionTest, BashOffersVerbsFirst) {
-  EXPECT_THAT(Bash("''"), UnorderedElementsAre("help", "exec", "completion", "load"));
+  EXPECT_THAT(Bash("''"), UnorderedElementsAre("help", "exec", "completion", "load", "stop"));
   EXPECT_THAT(Bash("ex"), ElementsAre("exec"));
   EXPECT_THAT(Bash("--log-level info ex"), ElementsAre("exec"));
   EXPECT_THAT(Bash("help co"), ElementsAre("completion"));
@@ -145,6 +152,24 @@ TEST_F(CompletionTest, BashTreatsTheRestAsACommandOfItsOwn) {
   EXPECT_THAT(Bash("exec -- cat alpi"), ElementsAre("alpine"));
   EXPECT_THAT(Bash("exec cat --sta"), IsEmpty());
   EXPECT_THAT(Bash("exec -- --sta"), Not(Contains("--stats")));
+}
+
+TEST_F(CompletionTest, BashAsksForTheNamesOfSessions) {
+  const std::string program =
+      "caisson() { [[ \"$*\" == 'ls --names' ]] && printf 'web\\nwest\\nmail\\n'; };";
+  const auto offered = [&](const std::string& words) {
+    Write("script", program + CompletionScript(kProgram, Shell::kBash));
+    return Lines("set -u; source ./script; COMP_WORDS=(caisson " + words +
+                 "); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); _caisson; "
+                 "(( ${#COMPREPLY[@]} == 0 )) || printf '%s\\n' \"${COMPREPLY[@]}\"");
+  };
+  EXPECT_THAT(offered("stop we"), ElementsAre("web", "west"));
+  EXPECT_THAT(offered("stop web ma"), ElementsAre("mail"));
+  EXPECT_THAT(offered("exec web"), Contains("web"));
+  EXPECT_THAT(offered("exec bas"), Contains("bash"));
+  EXPECT_THAT(offered("exec web -- bas"), Contains("bash"));
+  EXPECT_THAT(offered("exec web -- mai"), Not(Contains("mail")));
+  EXPECT_THAT(offered("exec -- we"), Not(Contains("web")));
 }
 
 TEST_F(CompletionTest, BashScriptRegistersItself) {

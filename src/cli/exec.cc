@@ -1,6 +1,5 @@
 // exec: a sandbox, a command with our streams, and nothing left.
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 #include "cli/dispatch.h"
 #include "cli/exec_options.h"
 #include "cli/exec_report.h"
+#include "cli/process_link.h"
+#include "cli/session_exec.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "providers/native/native_provider.h"
@@ -23,20 +24,6 @@ namespace caisson::cli {
 namespace {
 
 using sandbox::Process;
-
-bool WriteAll(int fd, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t wrote = write(fd, data.data(), data.size());
-    if (wrote > 0)
-      data.remove_prefix(static_cast<size_t>(wrote));
-    else if (wrote < 0 && errno == EAGAIN) {  // somebody made our terminal non-blocking
-      pollfd ready{fd, POLLOUT, 0};
-      poll(&ready, 1, -1);
-    } else if (wrote < 0 && errno != EINTR)
-      return false;
-  }
-  return true;
-}
 
 // Our stdin to the command's, until either ends.
 Task<void> ForwardInput(std::shared_ptr<Process> process, async::Loop* loop) {
@@ -83,19 +70,13 @@ Task<Result<sandbox::ExecOutcome>> ForwardOutput(std::shared_ptr<Process> proces
     const bool standard = chunk.stream == sandbox::Stream::kStdout;
     if (collected != nullptr) {
       (standard ? collected->out : collected->err) += chunk.data;
-    } else if (!broken && !WriteAll(standard ? STDOUT_FILENO : STDERR_FILENO, chunk.data)) {
+    } else if (!broken && !WriteTo(standard ? STDOUT_FILENO : STDERR_FILENO, chunk.data)) {
       // Nobody reads what it says: end it like a writer to a closed pipe.
       broken = true;
       (void)co_await process->Signal(SIGPIPE, sandbox::SignalScope::kTree);
       (void)co_await process->Signal(SIGKILL, sandbox::SignalScope::kTree);
     }
   }
-}
-
-// 126 and 127 are the command's fault; anything else is ours.
-int CodeOfStartError(const Error& error) {
-  if (error.code() == ErrorCode::kNotFound) return 127;
-  return error.code() == ErrorCode::kPermissionDenied ? 126 : InfoOf(error.code()).exit_code;
 }
 
 Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecTiming timing) {
@@ -114,7 +95,7 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecT
   if (!started) {
     const int code = CodeOfStartError(started.error());
     if (code == 125) co_return std::move(started).error();
-    WriteAll(STDERR_FILENO, ShowError(TheProgram(), nullptr, started.error()));
+    WriteTo(STDERR_FILENO, ShowError(TheProgram(), nullptr, started.error()));
     co_return code;
   }
   std::shared_ptr<Process> process = *std::move(started);
@@ -141,7 +122,7 @@ Task<Result<int>> RunInSandbox(sandbox::Sandbox* box, ExecRequest request, ExecT
                           collected.out, collected.err};
   if (request.json && !WriteOut(AsJson(report))) co_return 125;
   if (request.stats)
-    WriteAll(
+    WriteTo(
         STDERR_FILENO,
         AsText(report, isatty(STDERR_FILENO) != 0 && getenv("NO_COLOR") == nullptr ? Colour::kYes
                                                                                    : Colour::kNo));
@@ -169,6 +150,8 @@ Task<Result<int>> Exec(async::Loop* loop, ExecRequest request) {
 }  // namespace
 
 Result<int> RunExec(const Parsed& parsed) {
+  if (parsed.Given("session")) return RunSessionExec(parsed);
+  CAISSON_TRY(CheckLocalExec(parsed));
   CAISSON_ASSIGN(auto request, ReadExecRequest(parsed));
   async::Loop loop;
   return loop.RunUntilDone(Exec(&loop, std::move(request)));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/connection.h"
 #include "cli/verbs.h"
 
 namespace caisson::cli {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-constexpr Option kOptions[] = {
+constexpr Option kOwn[] = {
     {.name = "env",
      .short_name = 'e',
      .occurs = Occurs::kMany,
@@ -144,7 +145,13 @@ constexpr Option kOptions[] = {
      .kind = ValueKind::kFlag,
      .section = "Output",
      .help = "print one JSON object with output, outcome, usage, isolation and limits"},
+    {.name = "detach",
+     .short_name = 'd',
+     .kind = ValueKind::kFlag,
+     .section = "Session",
+     .help = "with SESSION: leave it running in the background, and print its process_id"},
 };
+constexpr auto kOptions = Joined(kOwn, kConnectionOptions);
 
 Error Bad(std::string what, std::string remedy) {
   return Error(ErrorCode::kInvalidArgument, std::move(what)).WithRemedy(std::move(remedy));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "cli/colour.h"
 #include "sandbox/provider.h"
 
 namespace caisson::cli {
@@ -19,8 +20,6 @@ struct ExecReport {
   sandbox::SandboxReport sandbox;
   std::string out, err;  // collected for --json
 };
-
-enum class Colour { kNo, kYes };
 
 std::string AsJson(const ExecReport& report);
 std::string AsText(const ExecReport& report, Colour colour);

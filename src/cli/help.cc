@@ -61,6 +61,7 @@ std::string Upper(std::string_view text) {
 std::string ShownPositional(const Positional& positional) {
   std::string name = Upper(positional.name);
   if (positional.arity >= Arity::kMany) name += "...";
+  if (positional.arity == Arity::kBeforeDashes) name += " --";
   const bool required = positional.arity == Arity::kOne || positional.arity == Arity::kMany;
   return required ? name : Concat({"[", name, "]"});
 }
@@ -176,6 +177,8 @@ std::string_view ArityName(Arity arity) {
       return "one";
     case Arity::kOptional:
       return "optional";
+    case Arity::kBeforeDashes:
+      return "before-dashes";
     case Arity::kMany:
       return "many";
     case Arity::kRest:
@@ -228,6 +231,8 @@ std::string_view KindName(ValueKind kind) {
       return "string";
     case ValueKind::kPath:
       return "path";
+    case ValueKind::kSession:
+      return "session";
     case ValueKind::kInt:
       return "int";
     case ValueKind::kSize:
@@ -246,8 +251,10 @@ std::string_view KindName(ValueKind kind) {
 
 std::string Usage(const Program& program, const Verb& verb) {
   std::string usage = Concat({program.name, " ", verb.name, " [OPTIONS]"});
+  bool dashes = false;  // shown already
   for (const Positional& positional : verb.positionals) {
-    if (positional.arity == Arity::kRest) usage += " [--]";
+    dashes = dashes || positional.arity == Arity::kBeforeDashes;
+    if (positional.arity == Arity::kRest && !dashes) usage += " [--]";
     usage += " " + ShownPositional(positional);
   }
   return usage;

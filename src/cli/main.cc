@@ -12,7 +12,11 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Positional kCommand[] = {
+constexpr Positional kExecWords[] = {
+    {.name = "session",
+     .arity = Arity::kBeforeDashes,
+     .kind = ValueKind::kSession,
+     .help = "a session on a server to run it in, instead of a fresh sandbox here"},
     {.name = "command", .arity = Arity::kRest, .help = "the command to run, and its arguments"}};
 constexpr Positional kShell[] = {{.name = "shell",
                                   .kind = ValueKind::kEnum,
@@ -27,6 +31,7 @@ constexpr Example kExecExamples[] = {
      "show it a directory of yours"},
     {"caisson exec --memory 64M --pids 16 --stats -- bash",
      "a shell with tight limits, and what it used"},
+    {"caisson exec web -- ls -l /workspace", "in the session web, on a server"},
 };
 constexpr Example kCompletionExamples[] = {
     {"source <(caisson completion bash)", "complete in this shell"}};
@@ -46,14 +51,31 @@ void FillClosedStreams() {
 const Program& TheProgram() {
   static const Verb kVerbs[] = {
       {.name = "exec",
-       .summary = "run a command in a fresh sandbox, then destroy it",
+       .summary = "run a command in a fresh sandbox, or in a session on a server",
        .details = "Exits with the command's own code; 128 + N when signal N ended it, 124 on "
                   "timeout, 125 when Caisson itself "
                   "failed, 126 when the command cannot be executed, 127 when it was not found.",
        .options = ExecOptions(),
-       .positionals = kCommand,
+       .positionals = kExecWords,
        .examples = kExecExamples,
        .run = RunExec},
+      CreateVerb(),
+      LsVerb(),
+      InspectVerb(),
+      ShellVerb(),
+      AttachVerb(),
+      CpVerb(),
+      LogsVerb(),
+      TopVerb(),
+      StatsVerb(),
+      PauseVerb(),
+      ResumeVerb(),
+      RmVerb(),
+      EventsVerb(),
+      KeysVerb(),
+      AuditVerb(),
+      LoginVerb(),
+      ConfigVerb(),
       {.name = "doctor",
        .summary = "look at this host: what works, what is weaker, how to fix it",
        .options = DoctorOptions(),

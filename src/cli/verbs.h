@@ -19,6 +19,25 @@ Result<int> RunSweep(const Parsed& parsed);
 Result<int> RunVersion(const Parsed& parsed);
 Result<int> RunCompletion(const Parsed& parsed);
 
+// Those that talk to a server (api_client.h), each with its own table.
+Verb CreateVerb();
+Verb LsVerb();
+Verb InspectVerb();
+Verb StatsVerb();
+Verb TopVerb();
+Verb ShellVerb();
+Verb AttachVerb();
+Verb CpVerb();
+Verb LogsVerb();
+Verb PauseVerb();
+Verb ResumeVerb();
+Verb RmVerb();
+Verb EventsVerb();
+Verb KeysVerb();
+Verb AuditVerb();
+Verb LoginVerb();
+Verb ConfigVerb();
+
 // The whole table; main.cc defines it.
 const Program& TheProgram();
 
