@@ -1,6 +1,8 @@
 // Keys, tokens, events, the audit log and usage, through the dispatcher.
 #include <gtest/gtest.h>
 
+#include "api/openapi.h"
+#include "api/schemas.h"
 #include "api/test_api.h"
 #include "async/race.h"
 
@@ -265,6 +267,11 @@ TEST_F(AdminRoutesTest, ARequestIsASpanOfItsCallersTraceAndSoIsACreate) {
     for (const auto& [name, value] : span.attributes)
       if (const auto* text = std::get_if<std::string>(&value))
         EXPECT_EQ(text->find(root), std::string::npos) << name;
+}
+
+TEST_F(AdminRoutesTest, TheDocumentHasEverySchemaOnce) {
+  const auto document = OpenApiDocument(AllRoutes(), AllSchemas(), "1");
+  EXPECT_TRUE(document) << document.error().message();
 }
 
 TEST_F(AdminRoutesTest, TheFirstKeyIsMadeOnce) {

@@ -64,7 +64,7 @@ constexpr Schema kSchemas[] = {
     {"UsageCounts",
      R"({"type": "object", "additionalProperties": false, "required": ["requests", "creates", "execs", "cpu_seconds", "sandbox_seconds"], "properties": {
       "requests": {"type": "integer"}, "creates": {"type": "integer"}, "execs": {"type": "integer"}, "cpu_seconds": {"type": "number"}, "sandbox_seconds": {"type": "number"}}})"},
-    {"Usage",
+    {"UsageReport",
      R"({"type": "object", "additionalProperties": false, "required": ["usage", "total"], "properties": {
       "total": {"$ref": "#/components/schemas/UsageCounts"},
       "usage": {"type": "array", "items": {"type": "object", "additionalProperties": false, "required": ["day", "tenant", "key_id", "requests", "creates", "execs", "cpu_seconds", "sandbox_seconds"], "properties": {

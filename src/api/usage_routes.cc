@@ -77,7 +77,7 @@ void AddUsageRoutes(std::vector<Route>& routes) {
                     .id = "listUsage",
                     .group = "usage",
                     .summary = "What each key used, by day (UTC)",
-                    .outcomes = {{200, "Usage"}},
+                    .outcomes = {{200, "UsageReport"}},
                     .parameters = {{"tenant", "string", "Of this tenant"},
                                    {"key", "string", "Of this key"},
                                    {"from", "string", "The first day"},
