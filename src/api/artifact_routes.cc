@@ -132,7 +132,8 @@ Task<Result<Reply>> DownloadArtifact(Call* call) {
                                     .modified_s = static_cast<uint64_t>(record.created_ms) / 1000});
   if (plan.head.status == 416 || plan.head.status == 412)
     co_return ContentRefusal(call->request_id(), plan, record.path);
-  const bool whole = call->request().method != "HEAD" && plan.head.status != 304;
+  if (plan.head.status == 304) co_return net::Response{304, std::move(plan.head.headers), ""};
+  const bool whole = call->request().method != "HEAD";
   CAISSON_CO_TRY(co_await call->exchange().Begin(std::move(plan.head)));
   CAISSON_CO_TRY(co_await SendBlob(call, blob, plan.begin, whole ? plan.end : plan.begin));
   co_return Reply::Streamed();

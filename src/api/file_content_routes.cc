@@ -114,7 +114,8 @@ Task<Result<Reply>> ReadFileContent(Call* call) {
   ContentPlan plan = PlanContent(call->request(), ContentOf(path, file->info()));
   if (plan.head.status == 416 || plan.head.status == 412)
     co_return ContentRefusal(call->request_id(), plan, path);
-  if (call->request().method == "HEAD" || plan.head.status == 304) {
+  if (plan.head.status == 304) co_return net::Response{304, std::move(plan.head.headers), ""};
+  if (call->request().method == "HEAD") {
     CAISSON_CO_TRY(co_await call->exchange().Begin(std::move(plan.head)));
     CAISSON_CO_TRY(co_await call->exchange().Finish());
     co_return Reply::Streamed();

@@ -125,7 +125,9 @@ Result<std::string> OpenApiDocument(std::span<const Route> routes, std::span<con
           .error()
           .WithCode(ErrorCode::kInternal)
           .Because("read the schema " + std::string(schema.name));
-    known.insert(schema.name);
+    if (!known.insert(schema.name).second)
+      return Error(ErrorCode::kInternal,
+                   "there are two schemas with the name " + std::string(schema.name));
     components[schema.name] = *std::move(parsed);
   }
   json::Object paths;

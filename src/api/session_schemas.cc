@@ -67,7 +67,7 @@ constexpr Schema
             {"Outcome",
              R"({"type": "object", "additionalProperties": false, "required": ["status", "reason"], "properties": {
       "status": {"enum": ["exited", "signaled", "timeout", "out_of_memory", "process_limit", "disk_full", "output_limit", "policy", "cancelled", "lost"]}, "reason": {"type": "string"}}})"},
-            {"Usage",
+            {"ExecUsage",
              R"({"type": "object", "additionalProperties": false, "required": ["cpu_user_seconds", "cpu_system_seconds", "max_rss_bytes", "memory_peak_bytes", "stdout_bytes", "stderr_bytes", "dropped_bytes"], "properties": {
       "cpu_user_seconds": {"type": "number"}, "cpu_system_seconds": {"type": "number"}, "max_rss_bytes": {"type": "integer"}, "memory_peak_bytes": {"type": "integer"},
       "stdout_bytes": {"type": "integer"}, "stderr_bytes": {"type": "integer"}, "dropped_bytes": {"type": "integer"}}})"},
@@ -76,7 +76,7 @@ constexpr Schema
             {"ExecResult", R"({"type": "object", "additionalProperties": false,
       "required": ["process_id", "exit_code", "outcome", "usage", "duration_ms", "stdout", "stderr", "stdout_omitted", "stderr_omitted", "started_at", "artifacts"],
       "properties": {"process_id": {"type": "integer"}, "exit_code": {"type": "integer", "description": "As a shell reports it: 128 + signal, 124 for a timeout"}, "signal": {"type": "integer"},
-      "outcome": {"$ref": "#/components/schemas/Outcome"}, "usage": {"$ref": "#/components/schemas/Usage"}, "duration_ms": {"type": "number"},
+      "outcome": {"$ref": "#/components/schemas/Outcome"}, "usage": {"$ref": "#/components/schemas/ExecUsage"}, "duration_ms": {"type": "number"},
       "stdout": {"type": "string"}, "stderr": {"type": "string"}, "stdout_base64": {"type": "string", "description": "There when stdout is not UTF-8"}, "stderr_base64": {"type": "string"},
       "stdout_omitted": {"type": "integer"}, "stderr_omitted": {"type": "integer"}, "started_at": {"type": "string", "format": "date-time"},
       "artifacts": {"type": "array", "items": {"$ref": "#/components/schemas/KeptArtifact"}}}})"},
@@ -87,14 +87,14 @@ constexpr Schema
              R"({"type": "object", "additionalProperties": false, "required": ["process_id", "pid", "command", "label", "pty", "started_at", "state", "output"], "properties": {
       "process_id": {"type": "integer"}, "pid": {"type": "integer"}, "command": {"type": "string"}, "label": {"type": "string"}, "pty": {"type": "boolean"},
       "started_at": {"type": "string", "format": "date-time"}, "state": {"enum": ["running", "ended"]}, "output": {"$ref": "#/components/schemas/OutputRange"},
-      "exit_code": {"type": "integer"}, "signal": {"type": "integer"}, "outcome": {"$ref": "#/components/schemas/Outcome"}, "usage": {"$ref": "#/components/schemas/Usage"}, "duration_ms": {"type": "number"}}})"},
+      "exit_code": {"type": "integer"}, "signal": {"type": "integer"}, "outcome": {"$ref": "#/components/schemas/Outcome"}, "usage": {"$ref": "#/components/schemas/ExecUsage"}, "duration_ms": {"type": "number"}}})"},
             {"ProcessList",
              R"({"type": "object", "additionalProperties": false, "required": ["processes"], "properties": {"processes": {"type": "array", "items": {"$ref": "#/components/schemas/Process"}}}})"},
             {"ProcessOutput",
              R"({"type": "object", "additionalProperties": false, "required": ["process_id", "pid", "command", "label", "pty", "started_at", "state", "output", "stdout", "stderr", "gaps"], "properties": {
       "process_id": {"type": "integer"}, "pid": {"type": "integer"}, "command": {"type": "string"}, "label": {"type": "string"}, "pty": {"type": "boolean"},
       "started_at": {"type": "string", "format": "date-time"}, "state": {"enum": ["running", "ended"]}, "output": {"$ref": "#/components/schemas/OutputRange"},
-      "exit_code": {"type": "integer"}, "signal": {"type": "integer"}, "outcome": {"$ref": "#/components/schemas/Outcome"}, "usage": {"$ref": "#/components/schemas/Usage"}, "duration_ms": {"type": "number"},
+      "exit_code": {"type": "integer"}, "signal": {"type": "integer"}, "outcome": {"$ref": "#/components/schemas/Outcome"}, "usage": {"$ref": "#/components/schemas/ExecUsage"}, "duration_ms": {"type": "number"},
       "stdout": {"type": "string"}, "stderr": {"type": "string"}, "stdout_base64": {"type": "string"}, "stderr_base64": {"type": "string"},
       "gaps": {"type": "array", "items": {"type": "object", "additionalProperties": false, "required": ["stream", "from", "to"], "properties": {"stream": {"enum": ["stdout", "stderr"]}, "from": {"type": "integer"}, "to": {"type": "integer"}}}}}})"},
             {"Signal", R"({"type": "object", "additionalProperties": false, "properties": {"signal": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"type": "string"}], "default": "SIGTERM"}, "scope": {"enum": ["process", "group", "tree"]}}})"},

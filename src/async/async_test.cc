@@ -177,6 +177,24 @@ TEST(Watch, WakesWhenThereIsSomethingToRead) {
   close(fds[0]);
 }
 
+TEST(Watch, ClosingWakesWhoWaits) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+  Loop loop;
+  Watch watch(loop, fds[0]);
+  bool woken = false;
+  TaskSet tasks(loop);
+  tasks.Spawn([](Watch* w, bool* done) -> Task<void> {
+    co_await w->Readable();
+    *done = true;
+  }(&watch, &woken));
+  watch.Close();
+  close(fds[0]);
+  loop.RunUntilDone(tasks.Join());
+  EXPECT_TRUE(woken);
+  close(fds[1]);
+}
+
 TEST(Watch, ARegularFileIsAlwaysReady) {
   Loop loop;
   const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

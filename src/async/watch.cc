@@ -23,10 +23,15 @@ Watch::Watch(Loop& loop, int fd) : state_(std::make_shared<State>(loop, loop.sta
   (void)state_->descriptor.assign(fd, unsupported);
 }
 
+// Whoever waits goes with the Watch's owner; the reactor's answers find nobody.
 Watch::~Watch() {
-  if (!state_) return;
-  // Whoever waits goes with the Watch's owner; the reactor's answers find nobody.
+  if (state_ && state_->descriptor.is_open()) state_->descriptor.release();
+}
+
+void Watch::Close() {
   if (state_->descriptor.is_open()) state_->descriptor.release();
+  state_->readable.Set();
+  state_->writable.Set();
 }
 
 // Asks the reactor once for each direction; the answer wakes whoever waits then.

@@ -20,6 +20,8 @@ class Watch {
 
   Event::Awaiter Readable();
   Event::Awaiter Writable();
+  // Lets go of the descriptor, which may be closed then. Whoever waits is woken.
+  void Close();
 
  private:
   struct State;

@@ -204,27 +204,43 @@ class CommandLineParser {
   Status Store(size_t row, std::string_view text, std::string_view shown, ValueSource source) {
     auto value = ParseValue(rows_[row], text);
     if (!value) return std::move(value).error().Because(shown);
-    parsed_.entries_[row].source = source;
-    parsed_.entries_[row].values.push_back(*std::move(value));
+    Parsed::Entry& entry = parsed_.entries_[row];
+    entry.source = source;
+    entry.origin = shown;
+    entry.texts.emplace_back(text);
+    entry.values.push_back(*std::move(value));
     return {};
   }
 
-  // Environment, then configuration, then default.
+  // Environment, then the file of variables, then configuration, then default.
   Status FillIn(size_t row) {
     const Option& option = rows_[row];
     if (!option.env.empty() && surroundings_.env) {
       const auto value = surroundings_.env(option.env);
-      if (value && !value->empty()) return FillFromEnvironment(row, *value);
+      if (value && !value->empty()) {
+        return FillFromVariable(row, *value, Concat({"environment variable ", option.env}),
+                                ValueSource::kEnvironment);
+      }
+    }
+    for (const FileVariable& variable : surroundings_.variables) {
+      if (option.env.empty() || variable.name != option.env || variable.value.empty()) continue;
+      CAISSON_TRY(FillFromVariable(row, variable.value,
+                                   Concat({variable.origin, ": ", variable.name}),
+                                   ValueSource::kEnvFile));
+      parsed_.entries_[row].origin = variable.origin;
+      return {};
     }
     for (const ConfigValue& config : surroundings_.config) {
       if (option.config_key.empty() || config.key != option.config_key) continue;
       const std::string shown = Concat({config.origin, ": ", config.key});
-      if (config.values.size() > 1 && option.occurs == Occurs::kOnce) {
+      if (config.values.size() != 1 && option.occurs == Occurs::kOnce) {
         return Invalid(Concat({shown, " is a list"})).WithRemedy("give one value");
       }
       for (const auto& text : config.values) {
         CAISSON_TRY(Store(row, text, shown, ValueSource::kConfig));
       }
+      parsed_.entries_[row].source = ValueSource::kConfig;
+      parsed_.entries_[row].origin = config.origin;
       return {};
     }
     if (option.default_text.empty()) return {};
@@ -233,13 +249,12 @@ class CommandLineParser {
   }
 
   // A variable for an option that occurs many times holds values separated by commas.
-  Status FillFromEnvironment(size_t row, std::string_view text) {
-    const Option& option = rows_[row];
-    const std::string shown = Concat({"environment variable ", option.env});
-    const bool many = option.occurs == Occurs::kMany;
+  Status FillFromVariable(size_t row, std::string_view text, std::string_view shown,
+                          ValueSource source) {
+    const bool many = rows_[row].occurs == Occurs::kMany;
     for (;;) {
       const size_t end = many ? std::min(text.find(','), text.size()) : text.size();
-      CAISSON_TRY(Store(row, text.substr(0, end), shown, ValueSource::kEnvironment));
+      CAISSON_TRY(Store(row, text.substr(0, end), shown, source));
       if (end == text.size()) return {};
       text.remove_prefix(end + 1);
     }

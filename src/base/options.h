@@ -4,9 +4,9 @@
 //
 // Theory of operation. A Program is a list of Verbs; a Verb is a name, tables of Options and
 // Positionals, and a function to run. Parse() reads a command line against these tables. A value
-// comes from the first of: command line, environment, configuration, the row's default. Every value
-// is checked, whatever its source, before Parse() returns, so a Verb's function sees typed values
-// within their bounds or is not called at all.
+// comes from the first of: command line, environment, a file of variables, configuration, the row's
+// default. Every value is checked, whatever its source, before Parse() returns, so a Verb's
+// function sees typed values within their bounds or is not called at all.
 //
 // Command lines: --name value, --name=value, -n value, -nvalue, -n=value, flags in clusters (-ab),
 // `--` ends the options. A flag may be given a truth value: --stats=false. An argument that starts
@@ -120,16 +120,24 @@ struct ConfigValue {
   std::string origin;
 };
 
+// A variable that a file sets, as .env files do. The environment itself comes before it.
+struct FileVariable {
+  std::string name;
+  std::string value;
+  std::string origin;  // ".env:3"
+};
+
 // Where values come from besides the command line.
 struct Surroundings {
   // The value of an environment variable; nothing when unset. Not called with unnamed variables.
   std::function<std::optional<std::string>(std::string_view)> env;
+  std::span<const FileVariable> variables = {};
   std::span<const ConfigValue> config = {};
 
   static Surroundings OfThisProcess();  // the process' environment, no configuration
 };
 
-enum class ValueSource { kNone, kDefault, kConfig, kEnvironment, kCommandLine };
+enum class ValueSource { kNone, kDefault, kConfig, kEnvFile, kEnvironment, kCommandLine };
 
 // Typed values of one command line. Asking for a name that is in none of the verb's tables, or with
 // another type than the row's kind gives, is a programming error and aborts.
@@ -151,6 +159,10 @@ class Parsed {
   }
   bool Flag(std::string_view name) const { return Get<bool>(name).value_or(false); }
   ValueSource SourceOf(std::string_view name) const { return Find(name).source; }
+  // Where the value stands: "--memory", "environment variable X", "caisson.yaml:12".
+  std::string_view OriginOf(std::string_view name) const { return Find(name).origin; }
+  // The values as they were written.
+  const std::vector<std::string>& TextsOf(std::string_view name) const { return Find(name).texts; }
   // Given by the user in any way, rather than by default.
   bool Given(std::string_view name) const { return SourceOf(name) > ValueSource::kDefault; }
 
@@ -159,6 +171,8 @@ class Parsed {
   struct Entry {
     std::string_view name;
     ValueSource source = ValueSource::kNone;
+    std::string origin;
+    std::vector<std::string> texts;
     std::vector<OptionValue> values;
   };
   const Entry& Find(std::string_view name) const;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "cli/configuration.h"
 #include "cli/help.h"
 
 namespace caisson::cli {
@@ -56,7 +57,9 @@ std::string ShowError(const Program& program, const Verb* verb, const Error& err
 
 int Dispatch(const Program& program, std::span<const std::string_view> args,
              const Surroundings& surroundings) {
-  auto invocation = Parse(program, args, surroundings);
+  const auto configuration = LoadConfiguration(program, args, surroundings);
+  if (!configuration) return Fail(program, VerbIn(program, args), configuration.error());
+  auto invocation = Parse(program, args, configuration->Around(surroundings));
   if (!invocation) return Fail(program, VerbIn(program, args), invocation.error());
   const Verb* verb = invocation->verb;
   switch (invocation->request) {

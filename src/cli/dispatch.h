@@ -10,8 +10,9 @@
 namespace caisson::cli {
 
 // Parses `args` (without the program's name), answers help and version requests on stdout, or runs
-// the verb. Gives the process' exit status: the verb's own, or that of the error (base/error.h),
-// which is printed on stderr with its remedy. `help [VERB] --json` prints DescribeAsJson().
+// the verb, with the settings of its files if it is configurable (cli/configuration.h). Gives the
+// process' exit status: the verb's own, or that of the error (base/error.h), which is printed on
+// stderr with its remedy. `help [VERB] --json` prints DescribeAsJson().
 int Dispatch(const Program& program, std::span<const std::string_view> args,
              const Surroundings& surroundings);
 

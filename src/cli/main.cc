@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/dispatch.h"
+#include "cli/serve.h"
 #include "cli/verbs.h"
 
 namespace caisson::cli {
@@ -32,6 +33,14 @@ constexpr Example kExecExamples[] = {
     {"caisson exec --memory 64M --pids 16 --stats -- bash",
      "a shell with tight limits, and what it used"},
     {"caisson exec web -- ls -l /workspace", "in the session web, on a server"},
+};
+constexpr Example kServeExamples[] = {
+    {"caisson serve", "on 127.0.0.1:8000, with API keys; the first start makes an admin key"},
+    {"caisson serve --auth none", "for trials on this machine: no keys"},
+    {"caisson serve --listen unix:/run/caisson.sock",
+     "for local programs; the kernel says who calls"},
+    {"caisson serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --host box.example",
+     "for others, over TLS"},
 };
 constexpr Example kCompletionExamples[] = {
     {"source <(caisson completion bash)", "complete in this shell"}};
@@ -76,6 +85,18 @@ const Program& TheProgram() {
       AuditVerb(),
       LoginVerb(),
       ConfigVerb(),
+      {.name = "serve",
+       .summary = "sessions over HTTP: the server",
+       .details = "Prints `listening on URL` when it takes requests. SIGTERM lets running requests "
+                  "finish, a second one ends them sooner; sandboxes live on for the next server on "
+                  "the same data directory.",
+       .options = ServeOptionTable(),
+       .examples = kServeExamples,
+       .run = RunServe},
+      {.name = "settings",
+       .summary = "show the server's settings, and where each comes from",
+       .options = SettingsOptionTable(),
+       .run = RunSettings},
       {.name = "doctor",
        .summary = "look at this host: what works, what is weaker, how to fix it",
        .options = DoctorOptions(),

@@ -12,7 +12,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr size_t kMaxGroup = 256;
-constexpr std::chrono::seconds kReserveRetry{1};
 constexpr std::chrono::milliseconds kIdle{500};
 constexpr const char* kFileName = "caisson.db";
 // A commit that starts the log anew flushes the log's header. This one is made where nobody waits.
@@ -169,7 +168,7 @@ bool Writer::TryMakeReserve() {
   const auto now = steady_clock::now();
   {
     const std::lock_guard lock(mutex_);
-    if (now - reserve_tried_ < kReserveRetry) return false;
+    if (now - reserve_tried_ < options_.reserve_retry) return false;
     reserve_tried_ = now;
   }
   if (!dir_.MakeReserve()) return false;

@@ -68,6 +68,7 @@ class Writer {
     std::chrono::milliseconds flush_every{50};
     int64_t checkpoint_after = 1000;  // pieces of work, when idle; four times as many otherwise
     size_t max_waiting = 10'000;
+    std::chrono::milliseconds reserve_retry{1000};  // how often making the reserve again is tried
     FlushObserver* observer = nullptr;
   };
 

@@ -116,6 +116,7 @@ class Builder final : public YAML::EventHandler {
     } else if (!level.has_key) {
       PutKey(level, std::move(node));
     } else {
+      if (node.is_null()) node.line = level.key_line;  // there is nothing to stand on another
       level.node.members.push_back({std::move(level.key), level.key_line, std::move(node)});
       level.has_key = false;
     }

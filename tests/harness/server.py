@@ -35,7 +35,8 @@ class Answer:
 
     def expect(self, status):
         assert self.status == status, f"{self.status} instead of {status}: {self.body[:2000]!r}"
-        return self.json() if self.body and "json" in self.headers.get("content-type", "") else self.body
+        media = self.headers.get("content-type", "").split(";")[0]
+        return self.json() if self.body and media in ("application/json", "application/problem+json") else self.body
 
 
 class Document:

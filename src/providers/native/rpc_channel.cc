@@ -1,7 +1,5 @@
 #include "providers/native/rpc_channel.h"
 
-#include <sys/socket.h>
-
 #include <random>
 
 namespace caisson::native {
@@ -134,7 +132,9 @@ Task<void> RpcChannel::ReadLoop() {
 
 void RpcChannel::Fail() {
   closed_ = true;
-  shutdown(socket_.get(), SHUT_RDWR);  // whoever waits for it finds out
+  // Closed, not shut down: the launcher holds the same socket for the next owner.
+  watch_.Close();
+  socket_.Reset();
   for (auto& [tag, pending] : std::exchange(pending_, {})) pending->done.Set();
   if (auto closed = std::exchange(on_closed_, nullptr)) closed();
 }

@@ -1,0 +1,197 @@
+"""kill -9 of the server costs nobody their sandbox; what was acknowledged is there afterwards."""
+
+import os
+import subprocess
+import time
+
+from harness import paths
+from harness.server import DEADLINE, Server
+
+import pytest
+
+
+def wait_until(condition, what, seconds=DEADLINE):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def state_of(api, session):
+    return api.get(f"/api/sessions/{session['session_id']}").expect(200)["state"]
+
+
+def test_sessions_commands_and_output_survive_the_servers_death(server):
+    api = server.api()
+    session = api.create(name="survivor", env={"COLOUR": "blue"}, labels={"a": "b"})
+    api.run(session, "echo kept > /workspace/file")
+    path = f"/api/sessions/{session['session_id']}"
+    started = api.post(f"{path}/exec", {"command": "n=0; while :; do echo $n; n=$((n+1)); sleep 0.01; done",
+                                        "background": True, "label": "counter"}).expect(202)
+    process = f"{path}/processes/{started['process_id']}"
+    wait_until(lambda: "5\n" in api.get(f"{process}/output").expect(200)["stdout"], "it counts")
+    api.close()
+    server.kill()
+    server.start()
+    api = server.api()
+    back = api.get(path).expect(200)
+    assert back["state"] == "running" and back["sandbox_id"] == session["sandbox_id"]
+    assert back["labels"] == {"a": "b"} and back["name"] == "survivor"
+    assert api.run(session, "cat /workspace/file; echo $COLOUR")["stdout"] == "kept\nblue\n"
+    again = api.get(process).expect(200)
+    assert again["state"] == "running" and again["label"] == "counter"
+    numbers = api.get(f"{process}/output").expect(200)["stdout"].split()
+    assert numbers[:6] == ["0", "1", "2", "3", "4", "5"], numbers[:10]
+    assert numbers == [str(n) for n in range(len(numbers))]
+    api.delete(process).expect(204)
+    api.destroy(session)
+
+
+def test_a_paused_session_comes_back_paused(server):
+    api = server.api()
+    session = api.create()
+    api.post(f"/api/sessions/{session['session_id']}/pause").expect(200)
+    api.close()
+    server.kill()
+    server.start()
+    api = server.api()
+    assert state_of(api, session) == "paused"
+    api.post(f"/api/sessions/{session['session_id']}/resume").expect(200)
+    assert api.run(session, "echo on")["stdout"] == "on\n"
+    api.destroy(session)
+
+
+def test_an_acknowledged_destroy_is_not_undone(server):
+    api = server.api()
+    session = api.create()
+    api.destroy(session)
+    api.close()
+    server.kill()
+    server.start()
+    api = server.api()
+    wait_until(lambda: state_of(api, session) == "destroyed", "it stays destroyed")
+    assert api.get("/api/sessions").expect(200)["sessions"] == []
+
+
+def test_a_session_that_expired_meanwhile_is_reaped_at_the_start(server):
+    api = server.api()
+    session = api.create(timeout=1)
+    api.close()
+    server.kill()
+    time.sleep(1.2)
+    server.start()
+    api = server.api()
+    wait_until(lambda: state_of(api, session) == "destroyed", "it is reaped")
+
+
+def test_the_same_idempotency_key_after_a_crash_gives_the_same_session(server):
+    api = server.api()
+    first = api.post("/api/sessions", {}, headers={"Idempotency-Key": "k"}).expect(201)
+    api.close()
+    server.kill()
+    server.start()
+    api = server.api()
+    again = api.post("/api/sessions", {}, headers={"Idempotency-Key": "k"}).expect(201)
+    assert first["session_id"] == again["session_id"]
+    api.destroy(first)
+
+
+def test_when_the_launcher_dies_its_sessions_are_lost_and_said_so(server):
+    api = server.api()
+    session = api.create()
+    api.close()
+    server.kill()
+    with open(f"/proc/{launcher_of(server)}/comm", encoding="utf-8") as comm:
+        assert comm.read().startswith("caisson-launch")
+    os.kill(launcher_of(server), 9)
+    wait_until(lambda: launcher_of(server) is None, "the launcher is gone")
+    subprocess.run([paths.CAISSON, "sweep"], check=True, stdout=subprocess.DEVNULL)
+    server.start()
+    api = server.api()
+    lost = api.get(f"/api/sessions/{session['session_id']}").expect(200)
+    assert lost["state"] == "lost" and lost["reason"]
+    fresh = api.create()
+    assert api.run(fresh, "echo new")["stdout"] == "new\n"
+    api.destroy(fresh)
+
+
+def launcher_of(server):
+    """The pid of the launcher that works for the server's data directory."""
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                arguments = file.read().decode(errors="replace").split("\0")
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                state = file.read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if arguments[0] == "caisson-launcher" and "--listen" in arguments and state != "Z":
+            if f"{server.data_dir}/native" in arguments:
+                return int(entry)
+    return None
+
+
+def test_a_second_server_on_the_same_data_refuses(server):
+    second = Server(server.data_dir)
+    with pytest.raises(AssertionError, match="did not start"):
+        second.start()
+    second.process = None
+    assert server.api().get("/health").status == 200
+
+
+def test_a_calm_end_lets_requests_finish_and_keeps_sandboxes(server):
+    api = server.api()
+    session = api.create()
+    stream = api.events("POST", f"/api/sessions/{session['session_id']}/exec",
+                        {"command": "echo begun; sleep 0.5; echo done"})
+    assert next(stream)["type"] == "started"
+    assert next(stream)["data"] == "begun\n"
+    server.process.send_signal(15)
+    rest = list(stream)
+    assert [e.get("data") for e in rest[:-1]] == ["done\n"] and rest[-1]["exit_code"] == 0
+    api.close()
+    process, server.process = server.process, None
+    assert process.wait(timeout=DEADLINE) == 0
+    process.stdout.close()
+    server.log.close()
+    server.start()
+    assert state_of(server.api(), session) == "running"
+    server.api().destroy(session)
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_killed_while_creating_nothing_is_left_half_made(server, moment):
+    """The server dies at different moments of a burst of creates: afterwards each session runs or is gone."""
+    import threading
+
+    api = server.api(check=False)
+    acknowledged = []
+
+    def create():
+        client = server.api(check=False)
+        try:
+            acknowledged.append(client.create())
+        except Exception:  # noqa: BLE001 - the server dies under it
+            pass
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.004 * moment)
+    server.kill()
+    for thread in threads:
+        thread.join()
+    api.close()
+    server.start()
+    api = server.api()
+    for session in acknowledged:
+        assert state_of(api, session) == "running"
+        assert api.run(session, "echo alive")["stdout"] == "alive\n"
+    for session in api.get("/api/sessions", query={"limit": 100}).expect(200)["sessions"]:
+        wait_until(lambda s=session: state_of(api, s) in ("running", "failed", "destroyed"), "no session hangs")
+        api.destroy(session)
