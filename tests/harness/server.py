@@ -45,9 +45,11 @@ class Document:
     def __init__(self, text):
         self.spec = json.loads(text)
         self._patterns = []
-        for segment in ("[^/]+", ".+"):  # a parameter at the end may stand for a whole tail
-            for pattern, operations in self.spec["paths"].items():
-                expression = re.sub(r"\\{[a-z_]+\\}", segment, re.escape(pattern))
+        longest_first = sorted(self.spec["paths"].items(), key=lambda item: -len(item[0]))
+        for tail in ("[^/]+", ".+"):  # a parameter at the end may stand for a whole tail
+            for pattern, operations in longest_first:
+                expression = re.sub(r"\\{[a-z_]+\\}$", tail, re.escape(pattern))
+                expression = re.sub(r"\\{[a-z_]+\\}", "[^/]+", expression)
                 self._patterns.append((re.compile(expression + "$"), operations))
 
     def operation(self, method, path):
