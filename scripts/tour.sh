@@ -106,10 +106,12 @@ server_log=$data_dir/server.log
 server_pid='' url=''
 mkdir -p "$data_dir"
 
+# Until the server has ended. It is no job of this shell, so that its death makes no noise.
+await_end() { while kill -0 "$server_pid" 2>/dev/null; do sleep 0.05; done; }
 stop_server() {
   [[ -n $server_pid ]] || return 0
   kill -TERM "$server_pid" 2>/dev/null || true
-  wait "$server_pid" 2>/dev/null || true
+  await_end
   server_pid=''
 }
 trap stop_server EXIT
@@ -117,8 +119,8 @@ trap stop_server EXIT
 # Starts the server and waits for its line `listening on …`; leaves `server_pid` and `url`.
 start_server() {
   local address=$1 line=''
-  "$caisson" serve --listen "$address" --data-dir "$data_dir" --auth none >"$data_dir/listening" 2>>"$server_log" &
-  server_pid=$!
+  server_pid=$("$caisson" serve --listen "$address" --data-dir "$data_dir" --auth none \
+    >"$data_dir/listening" 2>>"$server_log" </dev/null & echo $!)
   for _ in $(seq 600); do
     line=$(head -n 1 "$data_dir/listening" 2>/dev/null || true)
     [[ $line != "listening on "* ]] || break
@@ -164,7 +166,7 @@ verdict 0 '"output":"42.n"' "The same session, another shape."
 step "Kill the server" \
   "kill -9, in the middle of everything, and start it again on the same data directory." \
   "kill -9 $server_pid; echo killed"
-wait "$server_pid" 2>/dev/null || true
+await_end
 if ! start_server "${url#http://}"; then echo "the server did not come back" >&2; exit 1; fi
 step "Nobody lost their sandbox" \
   "The new server asked the launcher for what still runs." \
@@ -188,7 +190,7 @@ try "README.md, docs/guides/" "the rest"
 if [[ -t 0 && -t 1 && $failures == 0 ]]; then
   printf '\n%sThe server goes on at %s%s; Ctrl-C ends it.\n' "$bold" "$url" "$off"
   trap 'stop_server; exit 0' INT
-  wait "$server_pid" || true
+  await_end
   server_pid=''
 fi
 ((failures == 0))
