@@ -2,7 +2,7 @@
 // lines or WebSocket messages:
 //
 //   {"type": "watching", "path": "/work"}                          first, when nothing is missed
-//   {"type": "created", "path": "/work/a.txt"}
+//   {"type": "created", "path": "/workspace/a.txt"}
 //   {"type": "overflow"}                                           changes were lost: look again
 #include "api/event_stream.h"
 #include "api/file_access.h"

@@ -171,7 +171,7 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
   sandbox::SessionScaler scaler(
       *loop, sessions.sessions(),
       [&sessions](std::shared_ptr<sandbox::Session> session, sandbox::Limits limits) {
-        return sessions.SetLimits(std::move(session), std::move(limits));
+        return sessions.SetLimits(std::move(session), limits);
       },
       {});
   if (options.warm_ready > 0)

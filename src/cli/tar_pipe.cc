@@ -36,6 +36,31 @@ Error ArchiveError(archive* of, std::string_view attempt) {
   return Error(ErrorCode::kIo, Concat({attempt, ": ", said == nullptr ? "unknown error" : said}));
 }
 
+// Where an archive's bytes go. Once it is cut, the rest goes nowhere: the reader sees an archive
+// without an end. libarchive is never told of a failure, since it then leaks its buffers.
+struct PackSink {
+  int fd;
+  int error_number = 0;
+  bool cut = false;
+
+  static la_ssize_t Write(archive* /*of*/, void* data, const void* bytes, size_t size) {
+    auto* sink = static_cast<PackSink*>(data);
+    const char* at = static_cast<const char*>(bytes);
+    for (size_t left = size; left > 0 && !sink->cut;) {
+      const ssize_t wrote = write(sink->fd, at, left);
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) {
+        sink->error_number = errno;
+        sink->cut = true;
+        break;
+      }
+      at += wrote;
+      left -= static_cast<size_t>(wrote);
+    }
+    return static_cast<la_ssize_t>(size);
+  }
+};
+
 // The file's bytes, exactly as many as its header promised.
 Status PackData(archive* to, const FTSENT& file) {
   const sys::UniqueFd fd(open(file.fts_accpath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -80,12 +105,13 @@ Status PackOne(archive* to, const FTSENT& file, size_t root) {
   return S_ISREG(info.st_mode) ? PackData(to, file) : Status();
 }
 
-Status PackInto(archive* out, std::string directory, int to) {
+Status PackInto(archive* out, std::string directory, PackSink* sink) {
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   archive_write_set_format_pax_restricted(out);
   archive_write_set_bytes_per_block(out, kPiece);
   archive_write_set_bytes_in_last_block(out, 1);
-  if (archive_write_open_fd(out, to) != ARCHIVE_OK) return ArchiveError(out, "packing");
+  if (archive_write_open(out, sink, nullptr, PackSink::Write, nullptr) != ARCHIVE_OK)
+    return ArchiveError(out, "packing");
   char* const roots[] = {directory.data(), nullptr};
   const std::unique_ptr<FTS, CloseWalk> walk(fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, nullptr));
   if (!walk) return Error::FromErrno("walking " + directory);
@@ -97,16 +123,19 @@ Status PackInto(archive* out, std::string directory, int to) {
                         file->fts_info == FTS_SL || file->fts_info == FTS_SLNONE;
     if (!wanted || file->fts_level == FTS_ROOTLEVEL) continue;
     CAISSON_TRY(PackOne(out, *file, directory.size() + (directory == "/" ? 0 : 1)));
+    if (sink->cut) return Error::FromErrno("packing", sink->error_number);
   }
   if (errno != 0) return Error::FromErrno("walking " + directory);
   if (archive_write_close(out) != ARCHIVE_OK) return ArchiveError(out, "packing");
+  if (sink->cut) return Error::FromErrno("packing", sink->error_number);
   return {};
 }
 
 Status PackAll(std::string directory, int to) {
+  PackSink sink{to};
   const ArchivePtr out(archive_write_new());
-  auto packed = PackInto(out.get(), std::move(directory), to);
-  if (!packed) archive_write_fail(out.get());  // cut short, it is seen to be
+  auto packed = PackInto(out.get(), std::move(directory), &sink);
+  if (!packed) sink.cut = true;  // cut short, it is seen to be
   return packed;
 }
 
