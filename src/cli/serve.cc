@@ -54,6 +54,13 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+Result<std::string> Absolute(std::string path) {
+  if (path.starts_with('/')) return path;
+  char here[4096];
+  if (getcwd(here, sizeof here) == nullptr) return Error::FromErrno("find the working directory");
+  return std::string(here) + "/" + path;
+}
+
 native::LauncherPaths PathsIn(const std::string& data_dir) {
   native::LauncherPaths paths = native::LauncherPaths::FromEnvironment();
   paths.state_dir = data_dir + "/native";
@@ -230,6 +237,7 @@ Result<int> RunServe(const Parsed& parsed) {
   CAISSON_ASSIGN(ServeOptions options, ReadServeOptions(parsed));
   if (options.data_dir.empty())
     options.data_dir = native::LauncherPaths::FromEnvironment().state_dir;
+  CAISSON_ASSIGN(options.data_dir, Absolute(std::move(options.data_dir)));
   RaiseDescriptorLimit();
   log::StreamSink sink(STDERR_FILENO, log::FormatFor(STDERR_FILENO));
   const log::Logger log(sink, options.log_level);
