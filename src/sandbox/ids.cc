@@ -1,20 +1,15 @@
 #include "sandbox/ids.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cstddef>
+
+#include "base/random.h"
 
 namespace caisson::sandbox {
 
 std::string NewId() {
-  unsigned char raw[32];
-  for (size_t got = 0; got < sizeof raw;) {
-    const ssize_t n = getrandom(raw + got, sizeof raw - got, 0);
-    if (n > 0) got += static_cast<size_t>(n);
-  }
   std::string id;
-  for (const unsigned char byte : raw) id += "0123456789abcdefghijklmnopqrstuv"[byte % 32];
+  for (const char byte : RandomBytes(32))
+    id += "0123456789abcdefghijklmnopqrstuv"[static_cast<unsigned char>(byte) % 32];
   return id;
 }
 

@@ -1,7 +1,6 @@
 #include "providers/native/native_provider.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -10,6 +9,7 @@
 #include "providers/native/host_root.h"
 #include "providers/native/import_tar.h"
 #include "providers/native/native_sandbox.h"
+#include "sandbox/ids.h"
 
 namespace caisson::native {
 
@@ -17,18 +17,6 @@ namespace l = wire::launcher;
 using sandbox::SandboxSpec;
 
 namespace {
-
-// 160 random bits in base 32.
-std::string NewId() {
-  unsigned char raw[32];
-  for (size_t got = 0; got < sizeof raw;) {
-    const ssize_t n = getrandom(raw + got, sizeof raw - got, 0);
-    if (n > 0) got += static_cast<size_t>(n);
-  }
-  std::string id;
-  for (const unsigned char byte : raw) id += "0123456789abcdefghijklmnopqrstuv"[byte % 32];
-  return id;
-}
 
 Result<sys::UniqueFd> OpenPath(const std::string& path, const std::string& what) {
   sys::UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -157,7 +145,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   const bool strict = spec.profile == sandbox::Profile::kStrict;
   l::Create create;
   CAISSON_CO_ASSIGN(create.limits, CompleteLimits(spec));
-  create.id = spec.id.empty() ? NewId() : spec.id;
+  create.id = spec.id.empty() ? sandbox::NewId() : spec.id;
   create.hostname = spec.hostname.empty() ? "caisson" : spec.hostname;
   if (create.hostname.size() > 63)
     co_return Error(ErrorCode::kInvalidArgument, "the host name is longer than 63 bytes");
