@@ -54,6 +54,13 @@ Task<Result<Reply>> ExecAndWait(Call* call, std::shared_ptr<sandbox::Session> se
   co_return Reply::Json(200, ToJson(*report));
 }
 
+// The answer that would name kept files is the one that waits.
+Status CheckStreamed(const sandbox::ExecRequest& request) {
+  if (request.artifacts.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument, "artifacts: cannot be kept for a streamed command")
+      .WithRemedy("declare them for the session, or wait for the command");
+}
+
 Task<Result<Reply>> Exec(Call* call) {
   CAISSON_CO_ASSIGN(const json::Value body, co_await call->ReadJson());
   CAISSON_CO_ASSIGN(ExecInput input, ReadExec(body));
@@ -72,6 +79,7 @@ Task<Result<Reply>> Exec(Call* call) {
   }
   const auto kind = WantedStream(call->request());
   if (!kind) co_return co_await ExecAndWait(call, session, std::move(input.request));
+  CAISSON_CO_TRY(CheckStreamed(input.request));
   CAISSON_CO_ASSIGN(auto exec, co_await session->StartForeground(std::move(input.request)));
   ForegroundSource source(*exec);
   co_return co_await StreamProcess(call, *kind, &exec->process(), &source);
@@ -93,6 +101,8 @@ Task<Result<Reply>> ExecSocket(Call* call) {
   if (input && input->manner == ExecManner::kBackground)
     input = Error(ErrorCode::kInvalidArgument, "background: a WebSocket stays with its command")
                 .WithRemedy("use POST for background commands");
+  if (input)
+    if (auto fits = CheckStreamed(input->request); !fits) input = std::move(fits).error();
   if (input && input->request.input.empty())
     input->request.spec.stdin_kind = sandbox::StdinKind::kOpen;
   auto exec = input ? co_await session->StartForeground(std::move(input->request))

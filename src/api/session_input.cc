@@ -144,8 +144,8 @@ Result<ExecInput> ReadExec(const json::Value& body) {
   spec.label = in.Optional<std::string>("label", {.max = 256}).value_or("");
   spec.timeout = ToMilliseconds(in.OptionalDuration("timeout", {.min = nanoseconds(1)}));
   spec.output_limit = in.OptionalSize("output_limit", {.min = 1});
-  spec.on_overflow = in.OptionalEnum<sandbox::OnOverflow>("on_overflow", kOverflows)
-                         .value_or(sandbox::OnOverflow::kBlock);
+  const auto overflow = in.OptionalEnum<sandbox::OnOverflow>("on_overflow", kOverflows);
+  spec.on_overflow = overflow.value_or(sandbox::OnOverflow::kBlock);
   exec.request.artifacts =
       in.OptionalList<std::string>("artifacts", {.max = 64}).value_or(std::vector<std::string>());
   const bool background = in.Optional<bool>("background").value_or(false);
@@ -154,6 +154,9 @@ Result<ExecInput> ReadExec(const json::Value& body) {
   if (open && !exec.request.input.empty())
     in.Refuse("stdin_open", "is given together with input",
               "send the input to the process instead");
+  if (overflow && !background)
+    in.Refuse("on_overflow", "is for background commands",
+              "leave it out: whoever waits for a command gets all of its output");
   if (background && !exec.request.artifacts.empty())
     in.Refuse("artifacts", "cannot be kept for a background command",
               "declare them for the session, or wait for the command");

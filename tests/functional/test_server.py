@@ -248,6 +248,8 @@ def test_form_posts_are_not_taken_for_json(api):
     ({"argv": ["/no/such"]}, 404, "not_found"),
     ({"command": "true", "argv": ["true"]}, 400, "invalid_argument"),
     ({}, 400, "invalid_argument"),
+    ({"command": "true", "on_overflow": "block"}, 400, "invalid_argument"),
+    ({"command": "true", "background": True, "artifacts": ["*"]}, 400, "invalid_argument"),
     ({"command": "true", "cwd": "/nowhere"}, 400, "invalid_argument"),
     ({"command": "true", "user": "nobody-here"}, 400, "invalid_argument"),
 ])
