@@ -36,11 +36,7 @@ Task<Result<sandbox::ProcessEvent>> NativeProcess::Next() {
           output.offset, std::move(output.data)};
     }
     if (state->exited && (Drained() || state->lost)) co_return co_await judge_(*state->exited);
-    if (state->lost) {
-      sandbox::ExecOutcome outcome;
-      outcome.reason = "the sandbox ended while the command ran";
-      co_return outcome;
-    }
+    if (state->lost) co_return co_await judge_(std::nullopt);
     state->changed.Clear();
     co_await state->changed.Wait();
   }

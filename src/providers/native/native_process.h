@@ -3,14 +3,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "providers/native/init_client.h"
 #include "sandbox/provider.h"
 
 namespace caisson::native {
 
-// Turns how init says a command ended into a verdict; it may have to ask the kernel's counters.
-using Judge = std::function<Task<sandbox::ExecOutcome>(wire::init::Exited)>;
+// Turns how init says a command ended, if init lived to say it, into a verdict; it may have to ask
+// the kernel's counters.
+using Judge = std::function<Task<sandbox::ExecOutcome>(std::optional<wire::init::Exited>)>;
 
 class NativeProcess : public sandbox::Process {
  public:

@@ -95,9 +95,22 @@ bool MayHideALimit(const ExecOutcome& outcome) {
          (outcome.status == OutcomeStatus::kExited && outcome.exit_code != 0);
 }
 
+// Of a command that init could not report, for init went, too. With nothing else left to kill, the
+// kernel's choice at the memory limit is init.
+ExecOutcome VerdictOfLost(LimitCounts before, LimitCounts now) {
+  ExecOutcome outcome;
+  outcome.reason = "the sandbox ended while the command ran";
+  if (now.oom_kills == before.oom_kills) return outcome;
+  outcome.status = OutcomeStatus::kOutOfMemory;
+  outcome.reason = "the sandbox reached its memory limit and the kernel ended all of it";
+  return outcome;
+}
+
 // The kernel's counters at the start and end of a command decide whether a limit ended it.
 Task<ExecOutcome> JudgeExit(std::shared_ptr<const LimitEvents> events, LimitCounts before,
-                            w::Exited exited) {
+                            std::optional<w::Exited> reported) {
+  if (!reported) co_return VerdictOfLost(before, events->Read());
+  const w::Exited exited = *reported;
   ExecOutcome outcome = FirstVerdict(exited);
   if (!MayHideALimit(outcome)) co_return outcome;
   const LimitCounts now = events->Read();
@@ -232,11 +245,21 @@ NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher,
       launcher_(launcher),
       init_(std::move(init)),
       events_(std::make_shared<const LimitEvents>(std::move(events))),
+      before_(events_->Read()),
       report_(std::move(report)),
       defaults_(std::move(defaults)),
       files_(init_) {}
 
 NativeSandbox::~NativeSandbox() { init_->Close(); }
+
+Error NativeSandbox::WhyItEnded() const {
+  if (events_->Read().oom_kills > before_.oom_kills)
+    return Error(ErrorCode::kGone, "sandbox " + id_ +
+                                       " reached its memory limit with nothing left to free, and "
+                                       "the kernel ended it")
+        .WithRemedy("make a new one with more memory");
+  return Error(ErrorCode::kGone, "sandbox " + id_ + " has ended").WithRemedy("make a new one");
+}
 
 Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::ExecSpec spec) {
   if (destroyed_) co_return Error(ErrorCode::kGone, "sandbox " + id_ + " has been destroyed");
@@ -270,6 +293,7 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
   const LimitCounts before = events_->Read();
   auto init = init_;
   auto started = co_await init->Call<w::Started>(std::move(start));
+  if (!started && init->closed()) co_return WhyItEnded();
   if (!started) {
     // Init refused the request itself: what is not found then is the user, not the command.
     Error error = std::move(started).error();
@@ -283,7 +307,7 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::Ex
             "inside");
   }
   if (started->error_number != 0) co_return StartError(*started, spec);
-  Judge judge = [events = events_, before](w::Exited exited) {
+  Judge judge = [events = events_, before](std::optional<w::Exited> exited) {
     return JudgeExit(events, before, exited);
   };
   co_return std::unique_ptr<sandbox::Process>(
@@ -305,7 +329,9 @@ Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Attach(uint32_t h
       w::Attach{handle, stdout_from, stderr_from, NativeProcess::kWindow});
   if (!attached) co_return std::move(attached).error();
   // What a limit did before we came is counted against this command, for it may well have been.
-  Judge judge = [events = events_](w::Exited exited) { return JudgeExit(events, {}, exited); };
+  Judge judge = [events = events_](std::optional<w::Exited> exited) {
+    return JudgeExit(events, {}, exited);
+  };
   auto process = std::make_unique<NativeProcess>(init, handle, found->pid, std::move(judge));
   process->StartAt(attached->stdout_from, attached->stderr_from);
   co_return std::unique_ptr<sandbox::Process>(std::move(process));

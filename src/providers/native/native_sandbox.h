@@ -44,6 +44,7 @@ class NativeSandbox : public sandbox::Sandbox {
   Task<Result<sandbox::SandboxStats>> Destroy() override;
 
  private:
+  Error WhyItEnded() const;
   Task<Status> SetOpenFiles(uint32_t open_files);
   Task<Status> SetFrozen(wire::launcher::Freezer state);
 
@@ -51,6 +52,7 @@ class NativeSandbox : public sandbox::Sandbox {
   LauncherClient& launcher_;
   std::shared_ptr<InitClient> init_;
   std::shared_ptr<const LimitEvents> events_;
+  LimitCounts before_;  // of the cgroup's former sandboxes
   sandbox::SandboxReport report_;
   SandboxDefaults defaults_;
   NativeFiles files_;
