@@ -38,6 +38,12 @@ Result<LimitedCgroup> CgroupPool::Renew(sys::Cgroup used) {
   return Limit(std::move(used), last_);
 }
 
+sys::Cgroup CgroupPool::TakeUsed() {
+  sys::Cgroup used = std::move(used_.back());
+  used_.pop_back();
+  return used;
+}
+
 Result<LimitedCgroup> CgroupPool::Take(const sys::CgroupLimits& limits) {
   last_ = limits;
   failed_ = false;
@@ -48,14 +54,18 @@ Result<LimitedCgroup> CgroupPool::Take(const sys::CgroupLimits& limits) {
     // Made for other limits; starts anew.
     if (taken.cgroup.Recycle()) return Limit(std::move(taken.cgroup), limits);
   }
+  // Under load nothing is cleaned ahead. One more group for each life would be one more for good.
+  while (!used_.empty()) {
+    auto renewed = Renew(TakeUsed());
+    if (renewed) return renewed;
+  }
   CAISSON_ASSIGN(auto cgroup, Make());
   return Limit(std::move(cgroup), limits);
 }
 
 bool CgroupPool::Work() {
   if (!used_.empty()) {
-    sys::Cgroup cgroup = std::move(used_.back());
-    used_.pop_back();
+    sys::Cgroup cgroup = TakeUsed();
     if (ready_.size() >= kKeep) {
       (void)cgroup.Remove(std::chrono::milliseconds(50));  // else the tree's leftovers have it
     } else if (auto renewed = Renew(std::move(cgroup))) {

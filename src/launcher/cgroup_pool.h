@@ -39,6 +39,7 @@ class CgroupPool {
   };
   Result<sys::Cgroup> Make();
   Result<LimitedCgroup> Limit(sys::Cgroup cgroup, const sys::CgroupLimits& limits);
+  sys::Cgroup TakeUsed();  // there is one
   // A used group as good as new, under the limits asked for last. One that cannot be is removed.
   Result<LimitedCgroup> Renew(sys::Cgroup used);
 
