@@ -246,7 +246,7 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
   CAISSON_ASSIGN(const uint32_t uid,
                  spec.profile == w::Profile::kStrict ? ParseUid(spec.user) : Result<uint32_t>(0u));
   CAISSON_ASSIGN(const auto backend, ChooseDisk(host, spec.disk_backend, spec.limits));
-  CAISSON_ASSIGN(const auto limits, PlanLimits(host, spec.limits));
+  CAISSON_ASSIGN(const auto limits, PlanLimits(host, spec.limits, WallOf(host, spec.profile)));
   const Root* root = pools.berths.Find(spec.root_key);
   if (root == nullptr)
     return Error(ErrorCode::kNotFound, "no root \"" + spec.root_key + "\" is registered");
@@ -263,11 +263,12 @@ Result<std::unique_ptr<Box>> StartBox(const Host& host, Pools pools, w::Create s
     box->birth->created.limits = ToFacts(limited.reports);
   }
   CAISSON_TRY(LimitBandwidth(host, *box));
-  for (const auto& fact : limits.not_enforced) box->birth->created.limits.push_back(fact);
+  for (const auto& fact : limits.facts) box->birth->created.limits.push_back(fact);
   CAISSON_ASSIGN(auto net, pools.nets.Take());
   CAISSON_TRY(PrepareMounts(host, *box, uid, sources));
   if (host.rootless) CAISSON_TRY(PrepareNodes(*box));
   FillPlan(host, *box, *root, uid);
+  box->birth->plan.processes = limits.process_rlimit.value_or(RLIM_INFINITY);
   CAISSON_ASSIGN(net, CloneInit(host, *box, std::move(net)));
   // When the host runs out of memory, sandboxes go before anything else; init makes its commands go
   // before itself.

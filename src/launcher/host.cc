@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "launcher/hooks.h"
+#include "launcher/limits.h"
 #include "launcher/rootless.h"
 #include "sys/capabilities.h"
 #include "sys/landlock.h"
@@ -44,12 +45,13 @@ Result<bool> HasHostPower() {
 }
 
 // An id-mapped mount as an overlay's lower layer: Linux 5.19.
-bool OverlayTakesIdMaps() {
+bool KernelIsAtLeast(int wanted_major, int wanted_minor) {
   utsname name{};
   int major_version = 0, minor_version = 0;
   if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &major_version, &minor_version) != 2)
     return false;
-  return major_version > 5 || (major_version == 5 && minor_version >= 19);
+  return major_version > wanted_major ||
+         (major_version == wanted_major && minor_version >= wanted_minor);
 }
 
 Status MakeDirectory(const std::string& path, mode_t mode) {
@@ -90,7 +92,8 @@ Result<Host> PrepareHost(const HostOptions& options) {
   host.gangway = std::make_unique<Gangway>(std::move(gangway));
   host.disks = ProbeDisks(host.state_dir);
   host.landlock_abi = sys::LandlockAbi();
-  host.overlay_takes_id_maps = OverlayTakesIdMaps();
+  host.overlay_takes_id_maps = KernelIsAtLeast(5, 19);
+  host.counts_processes_by_namespace = KernelIsAtLeast(5, 14);
   CAISSON_ASSIGN(host.namespaces, OwnNamespaces::Read());
   CAISSON_ASSIGN(
       host.init_program,
@@ -116,11 +119,15 @@ std::vector<wire::launcher::Fact> Host::Facts() const {
                               ? "65536 shared by this user's sandboxes"
                               : "the user's own id only"});
   facts.push_back({"cgroup_layout", std::string(NameOf(cgroups->layout()))});
+  const bool by_rlimit =
+      WallOf(*this, wire::launcher::Profile::kDefault) == ProcessWall::kCgroupOrRlimit;
   for (const auto& report : cgroups->controllers())
-    facts.push_back({"cgroup_" + std::string(NameOf(report.controller)),
-                     report.works ? report.by
-                                  : "absent: " + report.reason +
-                                        (report.remedy.empty() ? "" : "; " + report.remedy)});
+    facts.push_back(
+        {"cgroup_" + std::string(NameOf(report.controller)),
+         report.works ? report.by
+         : report.controller == sys::Controller::kPids && by_rlimit
+             ? std::string(kRlimitOfProcesses)
+             : "absent: " + report.reason + (report.remedy.empty() ? "" : "; " + report.remedy)});
   for (const auto& probe : disks)
     facts.push_back({"disk_" + std::string(NameOf(probe.backend)),
                      (probe.works ? "" : "absent: ") + probe.detail});

@@ -48,6 +48,7 @@ struct Host {
   OwnNamespaces namespaces;
   int landlock_abi = 0;
   bool overlay_takes_id_maps = false;
+  bool counts_processes_by_namespace = false;  // RLIMIT_NPROC (Linux 5.14)
 
   std::vector<wire::launcher::Fact> Facts() const;
 };

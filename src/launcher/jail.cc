@@ -398,12 +398,17 @@ struct FixedLimit {
 };
 // A core limit of 1, not 0: 0 does not keep the kernel from starting the host's program in a piped
 // core_pattern, 1 does, and is too small for a file (do_coredump in fs/coredump.c).
-int Rlimits(const JailPlan&) {
-  constexpr FixedLimit kFixed[] = {
-      {RLIMIT_CORE, 1},          {RLIMIT_MEMLOCK, 64 * 1024}, {RLIMIT_MSGQUEUE, 64 * 1024},
-      {RLIMIT_SIGPENDING, 1024}, {RLIMIT_RTPRIO, 0},          {RLIMIT_NICE, 0},
+int Rlimits(const JailPlan& plan) {
+  const FixedLimit limits[] = {
+      {RLIMIT_CORE, 1},
+      {RLIMIT_MEMLOCK, 64 * 1024},
+      {RLIMIT_MSGQUEUE, 64 * 1024},
+      {RLIMIT_SIGPENDING, 1024},
+      {RLIMIT_RTPRIO, 0},
+      {RLIMIT_NICE, 0},
+      {RLIMIT_NPROC, plan.processes},
   };
-  for (const auto& [resource, value] : kFixed) {
+  for (const auto& [resource, value] : limits) {
     struct rlimit current;
     if (getrlimit(resource, &current) != 0) return errno;
     const rlim_t lowered = current.rlim_max < value ? current.rlim_max : value;

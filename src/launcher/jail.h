@@ -17,6 +17,7 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <sys/resource.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +62,7 @@ struct JailPlan {
   uint32_t uid = 0;           // inside: init's own and, in strict, everybody's
   uint32_t first_id = 0;      // host id of uid 0 inside
   uint64_t capabilities = 0;  // permitted set of init
+  uint64_t processes = RLIM_INFINITY;
   const sock_fprog* seccomp = nullptr;
   int landlock_abi = 0;
   const char* capabilities_hex = "0";  // init's first argument

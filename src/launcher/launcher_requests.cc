@@ -130,7 +130,7 @@ w::Counters Launcher::CountersOf(Box& box) {
 // stays when a later one refuses; the error says which it was.
 Result<std::vector<w::LimitFact>> Launcher::ChangeLimits(Box& box, const w::Limits& limits) {
   std::vector<w::LimitFact> facts;
-  CAISSON_ASSIGN(const auto plan, PlanLimits(host_, limits));
+  CAISSON_ASSIGN(const auto plan, PlanLimits(host_, limits, ProcessWall::kCgroup));
   if (box.cgroup) {
     CAISSON_ASSIGN(const auto reports, box.cgroup->Update(plan.cgroup));
     facts = ToFacts(reports);

@@ -32,7 +32,14 @@ void Lift(sys::CgroupLimits& limits, std::string_view name) {
 
 }  // namespace
 
-Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits) {
+ProcessWall WallOf(const Host& host, w::Profile profile) {
+  if (!host.rootless || !host.counts_processes_by_namespace) return ProcessWall::kCgroup;
+  return host.ids.kind == IdPlan::Kind::kSingle || profile == w::Profile::kStrict
+             ? ProcessWall::kCgroupOrRlimit
+             : ProcessWall::kCgroup;
+}
+
+Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits, ProcessWall wall) {
   LimitPlan plan;
   plan.cgroup.memory_bytes = Wanted(limits.memory_bytes);
   plan.cgroup.swap_bytes = Wanted(limits.swap_bytes);
@@ -50,6 +57,12 @@ Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits) {
   const sys::CgroupLimits asked = plan.cgroup;
   for (const auto& report : host.cgroups->Check(asked)) {
     if (report.enforced) continue;
+    if (report.name == "pids" && wall == ProcessWall::kCgroupOrRlimit) {
+      Lift(plan.cgroup, report.name);
+      plan.process_rlimit = limits.pids;
+      plan.facts.push_back({"pids", 1, limits.pids, std::string(kRlimitOfProcesses), ""});
+      continue;
+    }
     if ((limits.defaulted & BitOf(report.name)) == 0)
       return Error(ErrorCode::kLimitRefused, "the " + std::string(report.name) +
                                                  " limit cannot be enforced here: " + report.reason)
@@ -57,7 +70,7 @@ Result<LimitPlan> PlanLimits(const Host& host, const w::Limits& limits) {
                           ? "leave this limit out, or run on a host that can enforce it"
                           : report.remedy);
     Lift(plan.cgroup, report.name);
-    plan.not_enforced.push_back({std::string(report.name), 0, 0, "", report.reason});
+    plan.facts.push_back({std::string(report.name), 0, 0, "", report.reason});
   }
   return plan;
 }

@@ -26,7 +26,6 @@ WEAKER = {
     "C08.fd": {"open"},    # init's program is the user's own file; the numbers can be listed, their targets not read
     "C10.start": {"open"},  # an ordinary user cannot raise the score of a process that is not dumpable
     "G05.chmod": {"EPERM"}, "G05.chown": {"EPERM"}, "G05.xattr": {"EPERM"},  # the host's own nodes, bound
-    "I01": {"open"}, "I02": {"open"},  # without a delegated cgroup; the limit is then reported as not enforced
 }
 
 pytestmark = [
@@ -133,3 +132,14 @@ def test_the_command_line_works_for_an_ordinary_user(place):
     assert (result.returncode, result.stdout) == (5, "0\nhello\n"), result
     assert cli.run("exec", "--timeout", "300ms", "--", "/bin/sleep", "20").returncode == 124
     assert "$" not in cli.run("exec", "--", "/bin/cat", "/etc/shadow").stdout  # no password of the host's
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_the_process_limit_is_a_wall_without_a_cgroup_too(driver, place, profile):
+    """RLIMIT_NPROC counts the one user of one sandbox: a neighbour is not touched."""
+    with driver.create(pids=40, profile=profile, mounts=[mount(place)]) as box, driver.create(pids=40) as neighbour:
+        assert box.limit("pids")["enforced"] and box.limit("pids")["value"] == 40, box.limit("pids")
+        neighbour.exec("/bin/sh", "-c", "for i in $(seq 30); do sleep 60 >/dev/null 2>&1 & done").ok()
+        verdict = box.exec("/mnt/probe", "I01").json()
+        assert verdict["errno"] == "EAGAIN" and 20 < int(verdict["detail"].split()[0]) < 40, verdict
+        neighbour.exec("/bin/true").ok()
