@@ -18,6 +18,18 @@ constexpr Example kInspectExamples[] = {
     {"caisson inspect --json web | jq .limits", "for machines"}};
 constexpr Example kStatsExamples[] = {{"caisson stats web", "what it uses now"}};
 
+// A limit's value as its option takes it.
+std::string LimitText(const json::Value& limit) {
+  const std::string name = TextAt(limit, "name");
+  const uint64_t value = CountAt(limit, "value");
+  if (name == "cpu") return FormatCpus(static_cast<uint32_t>(value));
+  if (name == "wall_time")
+    return FormatDuration(std::chrono::milliseconds(static_cast<int64_t>(value)));
+  if (name == "memory" || name == "swap" || name == "disk" || name == "output")
+    return FormatSize(value);
+  return Shown(At(limit, "value"));
+}
+
 void AddLimits(Sheet& sheet, const json::Value& limits) {
   if (!limits.is_array()) return;
   sheet.Heading("limits");
@@ -25,7 +37,7 @@ void AddLimits(Sheet& sheet, const json::Value& limits) {
     const json::Value& enforced = At(limit, "enforced");
     const bool holds = enforced.is_bool() && enforced.as_bool();
     sheet.Add(TextAt(limit, "name"),
-              holds ? Cell(Shown(At(limit, "value")) + "  by " + TextAt(limit, "by"))
+              holds ? Cell(LimitText(limit) + "  by " + TextAt(limit, "by"))
                     : Cell("not enforced: " + TextAt(limit, "reason"), Tint::kBad));
   }
 }

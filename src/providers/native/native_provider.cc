@@ -79,9 +79,10 @@ Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
   fill(limits.disk_bytes,
        std::min(defaults.disk_bytes, std::max<uint64_t>(limits.memory_bytes / 2, sandbox::kMiB)),
        l::kDiskBit);
-  // Inodes in proportion to the disk, unless given.
+  // Inodes in proportion to the disk, unless given: on ext4 their table is part of it.
   if (limits.disk_inodes == l::kNoLimit)
-    limits.disk_inodes = std::max<uint64_t>(defaults.disk_inodes, limits.disk_bytes / 16384);
+    limits.disk_inodes = std::clamp<uint64_t>(defaults.disk_inodes, limits.disk_bytes / 16384,
+                                              limits.disk_bytes / 4096);
   CAISSON_TRY(CheckPossible(limits));
   return limits;
 }
@@ -98,8 +99,11 @@ Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(async::Loop* 
                                                                    Pooling pooling) {
   auto launcher = co_await LauncherClient::Start(loop, paths, keeping, pooling);
   if (!launcher) co_return std::move(launcher).error();
-  co_return std::unique_ptr<NativeProvider>(
+  std::unique_ptr<NativeProvider> provider(
       new NativeProvider(*loop, std::move(paths), *std::move(launcher)));
+  // The first create does not wait for it. What went wrong with it the first create says.
+  if (pooling == Pooling::kOn) (void)co_await provider->PrepareRoot("host", "");
+  co_return provider;
 }
 
 sandbox::ProviderCapabilities NativeProvider::capabilities() const {

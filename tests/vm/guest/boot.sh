@@ -14,6 +14,7 @@ fatal() {
   stop
 }
 
+ln -sfn /proc/self/fd /dev/fd
 mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts || fatal "devpts"
 mount -t tmpfs -o mode=1777,nosuid,nodev shm /dev/shm || fatal "shm"

@@ -70,7 +70,7 @@ start_in() {
 update() { ask "$(jq -cn --arg id "$id" --argjson limits "$1" '{op: "update", id: $id, limits: $limits}')"; }
 destroy() { ask "{\"op\":\"destroy\",\"id\":\"$id\"}"; }
 driver_stop() {
-  ask '{"op":"quit"}'
+  echo '{"op":"quit"}' >&"${ENGINE[1]}" || fail "the driver is gone: $(<"$scratch/driver.log")"
   wait "$engine_pid" || fail "the driver ended with status $?"
 }
 

@@ -23,7 +23,7 @@ unit() {
   rm -rf /data/unit
 }
 unit_cgroup() { unit 'Cgroup*:*Cgroup*'; }
-unit_disk() { unit 'Disk*'; }
+unit_disk() { unit '*DiskTest*:*Disk.*:ProbeDisks*'; }
 unit_security() { unit 'Seccomp*:Landlock*:Capab*'; }
 unit_mounts() { unit 'Mount*:UserNs*:NetNs*:Process*'; }
 
