@@ -17,6 +17,10 @@ using std::chrono::nanoseconds;
 
 constexpr json::Choice<sandbox::Profile> kProfiles[] = {{"default", sandbox::Profile::kDefault},
                                                         {"strict", sandbox::Profile::kStrict}};
+constexpr json::Choice<sandbox::IsolationLevel> kLevels[] = {
+    {"any", sandbox::IsolationLevel::kAny},
+    {"namespaces-rootless", sandbox::IsolationLevel::kNamespacesRootless},
+    {"namespaces", sandbox::IsolationLevel::kNamespaces}};
 constexpr json::Choice<sandbox::OnOverflow> kOverflows[] = {
     {"block", sandbox::OnOverflow::kBlock}, {"drop_oldest", sandbox::OnOverflow::kDropOldest}};
 
@@ -102,6 +106,8 @@ Result<sandbox::SessionSpec> ReadSessionSpec(const json::Value& body) {
   spec.provider = in.Optional<std::string>("provider", {.max = 64}).value_or("");
   spec.profile =
       in.OptionalEnum<sandbox::Profile>("profile", kProfiles).value_or(sandbox::Profile::kDefault);
+  spec.min_isolation = in.OptionalEnum<sandbox::IsolationLevel>("min_isolation", kLevels)
+                           .value_or(sandbox::IsolationLevel::kAny);
   spec.user = in.Optional<std::string>("user", {.max = 64}).value_or("");
   in.OptionalObject("limits", [&](json::Reader& limits) { spec.limits = ReadLimits(limits); });
   spec.network = in.Optional<std::string>("network", {.max = 64}).value_or("none");

@@ -26,7 +26,9 @@ constexpr Schema
       "name": {"type": "string"}, "enforced": {"type": "boolean"}, "value": {"type": "integer"}, "by": {"type": "string"}, "reason": {"type": "string"}}})"},
             {"SessionCreate", R"({"type": "object", "additionalProperties": false, "properties": {
       "environment": {"type": "string", "minLength": 1, "maxLength": 256, "default": "host"}, "provider": {"type": "string", "maxLength": 64},
-      "profile": {"enum": ["default", "strict"]}, "user": {"type": "string", "maxLength": 64}, "limits": {"$ref": "#/components/schemas/Limits"},
+      "profile": {"enum": ["default", "strict"]}, "user": {"type": "string", "maxLength": 64},
+      "min_isolation": {"enum": ["any", "namespaces-rootless", "namespaces"], "description": "The session is refused when it would be isolated less than this"},
+      "limits": {"$ref": "#/components/schemas/Limits"},
       "network": {"enum": ["none"]}, "env": {"$ref": "#/components/schemas/StringMap"}, "metadata": {"$ref": "#/components/schemas/StringMap"},
       "labels": {"$ref": "#/components/schemas/StringMap"}, "name": {"type": "string"}, "timeout": {"$ref": "#/components/schemas/Duration"},
       "artifacts": {"type": "array", "maxItems": 64, "items": {"type": "string"}, "description": "Globs of files that are kept after the session's end"},

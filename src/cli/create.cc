@@ -55,6 +55,11 @@ constexpr Option kOwn[] = {
      .choices = "default|strict",
      .section = "Sandbox",
      .help = "strict: no capability, read-only root except /tmp and /workspace"},
+    {.name = "min-isolation",
+     .kind = ValueKind::kEnum,
+     .choices = "any|namespaces-rootless|namespaces",
+     .section = "Sandbox",
+     .help = "refuse when the server isolates less than this"},
     {.name = "user",
      .short_name = 'u',
      .placeholder = "USER",
@@ -136,6 +141,8 @@ Result<json::Object> RequestOf(const Parsed& parsed) {
   json::Object request;
   for (const auto name : {"environment", "name", "provider", "profile", "user", "network"})
     if (const auto value = parsed.Get<std::string>(name)) request[name] = *value;
+  if (const auto level = parsed.Get<std::string>("min-isolation"))
+    request["min_isolation"] = *level;
   for (const auto name : {"timeout", "queue"})
     if (const auto value = parsed.Get<std::chrono::nanoseconds>(name))
       request[name] = FormatDuration(*value);

@@ -51,6 +51,13 @@ constexpr Option kOwn[] = {
      .section = "Sandbox",
      .help = "default: root inside that can install packages. strict: no capability, read-only "
              "root except /tmp and /workspace"},
+    {.name = "min-isolation",
+     .kind = ValueKind::kEnum,
+     .choices = "any|namespaces-rootless|namespaces",
+     .default_text = "any",
+     .env = "CAISSON_MIN_ISOLATION",
+     .section = "Sandbox",
+     .help = "refuse to run when the host isolates less than this"},
     {.name = "rootfs",
      .kind = ValueKind::kPath,
      .placeholder = "DIR|TAR",
@@ -230,6 +237,7 @@ Result<ExecRequest> ReadExecRequest(const Parsed& parsed) {
                "give one after --, for example: caisson exec -- python3 -c 'print(1)'");
   spec.profile = *parsed.Get<std::string>("profile") == "strict" ? sandbox::Profile::kStrict
                                                                  : sandbox::Profile::kDefault;
+  spec.min_isolation = *sandbox::ParseIsolation(*parsed.Get<std::string>("min-isolation"));
   spec.rootfs = parsed.Get<std::string>("rootfs").value_or("");
   spec.hostname = parsed.Get<std::string>("hostname").value_or("");
   // A strict sandbox is one user wholly; a default one can run each command as another.

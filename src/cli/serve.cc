@@ -169,6 +169,7 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
                                     .keeper = &keeper},
                                    {.default_provider = options.provider,
                                     .environments = EnvironmentNames(),
+                                    .min_isolation = options.min_isolation,
                                     .boot_id = boot_id});
   busy = &sessions;
   api::ServerMetrics metrics(registry, sessions);

@@ -102,6 +102,13 @@ constexpr Option kOptions[] = {
      .config_key = "provider",
      .section = "Sessions",
      .help = "what makes sandboxes for sessions that name no provider"},
+    {.name = "min-isolation",
+     .kind = ValueKind::kEnum,
+     .choices = "any|namespaces-rootless|namespaces",
+     .default_text = "any",
+     .config_key = "min_isolation",
+     .section = "Sessions",
+     .help = "refuse sessions that would be isolated less than this"},
     {.name = "max-sessions",
      .kind = ValueKind::kInt,
      .placeholder = "N",
@@ -185,6 +192,7 @@ Result<ServeOptions> ReadServeOptions(const Parsed& parsed) {
   options.origins = parsed.All<std::string>("origin");
   options.jwt_issuers = parsed.Get<std::string>("jwt-issuers").value_or("");
   options.alert_rules = parsed.Get<std::string>("alerts").value_or("");
+  options.min_isolation = *sandbox::ParseIsolation(*parsed.Get<std::string>("min-isolation"));
   options.provider = *parsed.Get<std::string>("provider");
   CAISSON_ASSIGN(options.log_level, log::ParseLevel(*parsed.Get<std::string>("log-level")));
   options.max_sessions = *parsed.Get<int64_t>("max-sessions");

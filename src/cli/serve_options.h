@@ -9,6 +9,7 @@
 
 #include "base/options.h"
 #include "log/logger.h"
+#include "sandbox/isolation.h"
 
 namespace caisson::cli {
 
@@ -24,6 +25,7 @@ struct ServeOptions {
   std::string jwt_issuers;  // a file; empty: none
   std::string alert_rules;  // a file; empty: none
   std::string provider;
+  sandbox::IsolationLevel min_isolation = sandbox::IsolationLevel::kAny;
   log::Level log_level = log::Level::kInfo;
   int64_t max_sessions = 0;  // 0: as many as fit
   int64_t warm_ready = 0, warm_ceiling = 0;

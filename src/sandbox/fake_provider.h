@@ -266,7 +266,8 @@ class FakeProvider : public Provider {
   }
 
   FakeScript script;
-  ProviderCapabilities abilities{true, true, true, true, true, true};
+  ProviderCapabilities abilities{
+      true, true, true, true, true, true, IsolationLevel::kNamespacesRootless};
   std::map<std::string, std::shared_ptr<FakeBox>> boxes;
 
  private:

@@ -65,7 +65,7 @@ struct IsolationFact {
 };
 struct SandboxReport {
   std::string provider;
-  std::string level;  // "namespaces", "namespaces-rootless", …
+  std::string level;  // the name of its IsolationLevel
   std::vector<IsolationFact> isolation;
   std::vector<LimitState> limits;
 };
@@ -105,6 +105,7 @@ class Sandbox {
 struct ProviderCapabilities {
   bool pause = false, live_limits = false, pty = false, watch = false, adoption = false,
        strict_profile = false;
+  IsolationLevel isolation = IsolationLevel::kAny;  // of its sandboxes
 };
 
 class Provider {

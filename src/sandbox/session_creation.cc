@@ -89,6 +89,8 @@ Result<std::shared_ptr<SessionManager::Creation>> SessionManager::Enter(Owner ow
   if (spec.profile == Profile::kStrict && !provider->capabilities().strict_profile)
     return Error(ErrorCode::kUnsupported,
                  fmt::format("the provider {} has no strict profile", spec.provider));
+  CAISSON_TRY(CheckIsolation(provider->capabilities().isolation,
+                             std::max(spec.min_isolation, options_.min_isolation)));
   BeginWithinBounds(spec);
   std::optional<IdempotentCreate> key;
   if (!spec.idempotency_key.empty()) {

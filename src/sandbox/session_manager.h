@@ -27,7 +27,8 @@ struct ManagerOptions {
   std::string default_provider = "native";
   // Names of environments that stand for another one of the provider's: {"Python3": "host"}.
   StringMap environments;
-  std::string boot_id;  // of this host; see BootId
+  IsolationLevel min_isolation = IsolationLevel::kAny;  // of every session
+  std::string boot_id;                                  // of this host; see BootId
   std::chrono::milliseconds create_time = std::chrono::seconds(60);
   std::chrono::milliseconds call_time = std::chrono::seconds(30);  // of one call to a sandbox
   std::chrono::milliseconds audit_interval = std::chrono::seconds(30);

@@ -290,6 +290,7 @@ TEST_F(ManagerTest, BadRequestsAreRefusedBeforeAnythingHappens) {
   const std::vector<std::pair<SessionSpec, ErrorCode>> bad = {
       {{.network = "full"}, ErrorCode::kUnsupported},
       {{.provider = "nowhere"}, ErrorCode::kInvalidArgument},
+      {{.min_isolation = IsolationLevel::kNamespaces}, ErrorCode::kUnsupported},
       {{.name = "a b"}, ErrorCode::kInvalidArgument},
       {{.timeout = 0ms}, ErrorCode::kInvalidArgument},
       {{.artifacts = {"/a/../b"}}, ErrorCode::kInvalidArgument},

@@ -195,6 +195,8 @@ std::string DigestOf(const SessionSpec& spec) {
   out.Int(spec.scaling.cpu_floor);
   out.Int(spec.scaling.cpu_ceiling);
   out.Int(static_cast<uint8_t>(spec.warm));
+  // Requests without it have the digest that they had before there was such a demand.
+  if (spec.min_isolation != IsolationLevel::kAny) out.Int(static_cast<uint8_t>(spec.min_isolation));
   Sha256 sha;
   sha.Update(bytes);
   return sha.HexDigest();

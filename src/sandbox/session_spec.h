@@ -41,6 +41,7 @@ struct SessionSpec {
   Profile profile = Profile::kDefault;
   std::string user;  // of commands that name none
   Limits limits;
+  IsolationLevel min_isolation = IsolationLevel::kAny;
   std::string network = "none";
   StringMap env;       // of every command
   StringMap metadata;  // the caller's own, kept and given back

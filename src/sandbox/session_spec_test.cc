@@ -28,6 +28,7 @@ TEST(SessionSpec, TheDigestSeesEveryFieldButKeyAndQueue) {
       {.artifacts = {"a"}},
       {.scaling = {.memory_floor = 1, .memory_ceiling = 2}},
       {.warm = WarmUse::kNever},
+      {.min_isolation = IsolationLevel::kNamespaces},
   };
   for (size_t i = 0; i < others.size(); ++i) {
     EXPECT_NE(DigestOf(others[i]), DigestOf(plain)) << i;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sandbox/isolation.h"
 #include "sandbox/limits.h"
 
 namespace caisson::sandbox {
@@ -33,6 +34,7 @@ struct SandboxSpec {
   std::vector<MountSpec> mounts;
   DiskBackend disk_backend = DiskBackend::kAuto;
   Limits limits;
+  IsolationLevel min_isolation = IsolationLevel::kAny;
 };
 
 enum class Stdio { kPipes, kPty };

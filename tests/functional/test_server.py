@@ -193,7 +193,7 @@ def test_a_terminal_over_a_websocket(server, api):
 
 
 def test_attach_and_come_back_with_replay(server, api):
-    session = api.create()
+    session = api.create(min_isolation="any")
     path = f"/api/sessions/{session['session_id']}"
     started = api.post(f"{path}/exec", {"command": "cat", "background": True, "stdin_open": True}).expect(202)
     target = f"ws://{server.address}{path}/processes/{started['process_id']}/attach"
@@ -221,6 +221,7 @@ def test_attach_and_come_back_with_replay(server, api):
     ({"network": "full"}, "network"),
     ({"labels": {"a": 1}}, "labels"),
     ({"profile": "lax"}, "profile"),
+    ({"min_isolation": "vm"}, "min_isolation"),
     ({"environment": "nosuch"}, "nosuch"),
     ([], "object"),
 ])

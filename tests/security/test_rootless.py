@@ -132,6 +132,8 @@ def test_the_command_line_works_for_an_ordinary_user(place):
     assert (result.returncode, result.stdout) == (5, "0\nhello\n"), result
     assert cli.run("exec", "--timeout", "300ms", "--", "/bin/sleep", "20").returncode == 124
     assert "$" not in cli.run("exec", "--", "/bin/cat", "/etc/shadow").stdout  # no password of the host's
+    refused = cli.run("exec", "--min-isolation", "namespaces", "--", "/bin/true")
+    assert refused.returncode == 125 and "namespaces-rootless" in refused.stderr, refused
 
 
 @pytest.mark.parametrize("profile", ["default", "strict"])

@@ -87,8 +87,9 @@ Result<l::Limits> CompleteLimits(const SandboxSpec& spec) {
   return limits;
 }
 
-std::string Level(const l::HelloReply& host) {
-  return host.rootless != 0 ? "namespaces-rootless" : "namespaces";
+sandbox::IsolationLevel LevelOf(const l::HelloReply& host) {
+  return host.rootless != 0 ? sandbox::IsolationLevel::kNamespacesRootless
+                            : sandbox::IsolationLevel::kNamespaces;
 }
 
 }  // namespace
@@ -112,7 +113,8 @@ sandbox::ProviderCapabilities NativeProvider::capabilities() const {
           .pty = true,
           .watch = true,
           .adoption = true,
-          .strict_profile = true};
+          .strict_profile = true,
+          .isolation = LevelOf(launcher_->hello())};
 }
 
 Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, std::string rootfs) {
@@ -146,6 +148,7 @@ Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, s
 }
 
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSpec spec) {
+  CAISSON_CO_TRY(sandbox::CheckIsolation(LevelOf(launcher_->hello()), spec.min_isolation));
   const bool strict = spec.profile == sandbox::Profile::kStrict;
   l::Create create;
   CAISSON_CO_ASSIGN(create.limits, CompleteLimits(spec));
@@ -197,7 +200,8 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string
   SandboxDefaults defaults{spec.env, spec.limits.wall_time.value_or(limits.wall_time),
                            spec.limits.output_bytes.value_or(limits.output_bytes),
                            spec.limits.open_files.value_or(limits.open_files)};
-  sandbox::SandboxReport report{"native", Level(launcher_->hello()), {}, ToStates(created.limits)};
+  sandbox::SandboxReport report{
+      "native", std::string(NameOf(LevelOf(launcher_->hello()))), {}, ToStates(created.limits)};
   for (auto& fact : created.isolation)
     report.isolation.push_back({std::move(fact.name), std::move(fact.value)});
   report.limits.push_back(
