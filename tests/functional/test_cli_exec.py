@@ -13,6 +13,11 @@ import pytest
 from harness.cli import Terminal
 
 
+# Says when it is there, and sleeps by itself: a shell that is just forking its `sleep` when the signal comes catches
+# it, the child does not have it yet, and the shell goes on waiting. It does so on any terminal.
+SLEEPER = ("python3", "-c", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); print('ready', flush=True); time.sleep(60)")
+
+
 def sh(script):
     return ["--", "/bin/sh", "-c", script]
 
@@ -286,7 +291,7 @@ def test_a_resize_reaches_the_command(cli):
 
 
 def test_control_c_interrupts_the_command(cli):
-    with cli.terminal("exec", "--timeout", "20s", "--", "/bin/sh", "-c", "echo ready; sleep 60") as terminal:
+    with cli.terminal("exec", "--timeout", "20s", "--", *SLEEPER) as terminal:
         terminal.expect(b"ready")
         terminal.write(b"\x03")
         assert terminal.wait() == 130
@@ -320,7 +325,7 @@ def test_the_terminal_is_restored_afterwards(cli):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_caisson_ends_the_command_and_cleans_up(cli, number):
-    process = cli.popen("exec", *sh("echo ready; sleep 100"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = cli.popen("exec", "--", *SLEEPER, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(number)
     assert process.wait(timeout=15) == 128 + number
