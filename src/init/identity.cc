@@ -66,7 +66,7 @@ ScopedCaps::~ScopedCaps() {
 }
 
 ScopedCaps RightToKill(const Privileges& privileges) {
-  return ScopedCaps(privileges, Bit(CAP_KILL));
+  return ScopedCaps(privileges, Bit(CAP_KILL) | Bit(CAP_DAC_OVERRIDE));
 }
 
 ScopedIdentity::ScopedIdentity(const Privileges& privileges, const User& user)

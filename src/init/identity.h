@@ -45,7 +45,8 @@ class ScopedCaps {
  private:
   const Privileges& privileges_;
 };
-// The right to signal processes of every user of the sandbox.
+// The right to signal processes of every user of the sandbox, and to find them in /proc even when a
+// command has barred the way to it (chmod 0 /).
 ScopedCaps RightToKill(const Privileges& privileges);
 
 // File system access as `user` for a scope: its ids and groups, and its capabilities if it is
