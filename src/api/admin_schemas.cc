@@ -6,6 +6,8 @@ namespace {
 
 constexpr Schema kSchemas[] = {
     {"Time", R"({"type": "string", "format": "date-time"})"},
+    {"EventTypes", R"({"type": "array", "items": {"type": "string"}})"},
+    {"AuditCursor", R"({"type": "integer", "minimum": 1})"},
     {"Role", R"({"enum": ["admin", "operator", "developer", "viewer", "agent"]})"},
     {"KeyLimits",
      R"({"type": "object", "additionalProperties": false, "description": "What is left out is the server's default", "properties": {

@@ -160,15 +160,15 @@ void AddAuditRoutes(std::vector<Route>& routes) {
        .group = "audit",
        .summary = "Who did what to which object, newest first",
        .outcomes = {{200, "AuditPage"}},
-       .parameters = {{"from", "string", "Not before this time"},
-                      {"to", "string", "Before this time"},
+       .parameters = {{"from", "TimeFilter", "Not before this time"},
+                      {"to", "TimeFilter", "Before this time"},
                       {"tenant", "string", "Of this tenant"},
                       {"actor", "string", "By this actor"},
                       {"verb", "string", "read, create, update, delete or execute"},
                       {"object", "string", "On this object, such as sessions/ID"},
                       {"decision", "string", "allow or deny"},
-                      {"cursor", "integer", "next_cursor of the page before"},
-                      {"limit", "integer", "1 to 1000; default 100"}}});
+                      {"cursor", "AuditCursor", "next_cursor of the page before"},
+                      {"limit", "PageSize", "1 to 1000; default 100"}}});
   add({.method = "GET",
        .pattern = "/api/audit/export",
        .permission = {Verb::kRead, Resource::kAudit},
@@ -177,7 +177,7 @@ void AddAuditRoutes(std::vector<Route>& routes) {
        .group = "audit",
        .summary = "The whole log, oldest first, one record a line",
        .outcomes = {{200, "", "application/x-ndjson"}},
-       .parameters = {{"after", "integer", "Begin after this record"}},
+       .parameters = {{"after", "Offset", "Begin after this record"}},
        .audited = Audited::kAlways});
   add({.method = "GET",
        .pattern = "/api/audit/verify",

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "api/call.h"
+#include "api/file_access.h"
 #include "api/process_stream.h"
 #include "api/routes.h"
 #include "api/services.h"
@@ -106,6 +107,7 @@ Task<Result<Reply>> ExecuteCode(Call* call) {
 
 Task<Result<Reply>> ListFiles(Call* call) {
   CAISSON_CO_ASSIGN(const auto path, call->Query("path"));
+  if (path) CAISSON_CO_TRY(CheckFilePath("path", *path));
   CAISSON_CO_ASSIGN(auto session, co_await call->services().sessions.Get(
                                       call->access(), call->Param("session_id")));
   CAISSON_CO_ASSIGN(sandbox::Files* const files, session->files());
@@ -135,11 +137,14 @@ Task<Result<Reply>> WriteFile(Call* call) {
   const auto path = in.Required<std::string>("path", {.min = 1, .max = 4096});
   const auto text = in.Optional<std::string>("content", {.max = kMaxFileBytes});
   const auto encoded = in.Optional<std::string>("content_base64");
+  if (text.has_value() == encoded.has_value())
+    in.Refuse("content", text ? "is given together with \"content_base64\"" : "is missing",
+              "give \"content\" (text) or \"content_base64\"");
   CAISSON_CO_TRY(in.Finish());
   std::optional<std::string> bytes = encoded ? FromBase64(*encoded) : text;
   if (!bytes)
-    co_return Error(ErrorCode::kInvalidArgument, "content: is missing, or not base64")
-        .WithRemedy("give \"content\" (text) or \"content_base64\"");
+    co_return Error(ErrorCode::kInvalidArgument, "content_base64: is not base64")
+        .WithRemedy("give the file's bytes in base64, or text as \"content\"");
   call->set_object("sessions/" + id);
   CAISSON_CO_ASSIGN(auto session, co_await call->services().sessions.Get(call->access(), id));
   CAISSON_CO_ASSIGN(sandbox::Files* const files, session->files());
@@ -207,7 +212,7 @@ void AddClassicRoutes(std::vector<Route>& routes) {
        .id = "classicListFiles",
        .summary = "The files of a session's /workspace, or of another directory",
        .outcomes = {{200, "ClassicFiles"}},
-       .parameters = {{"path", "string", "Default /workspace"}}});
+       .parameters = {{"path", "FilePath", "Default /workspace"}}});
   add({.method = "POST",
        .pattern = "/api/e2b/files",
        .permission = {Verb::kCreate, Resource::kFiles},

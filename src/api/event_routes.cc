@@ -173,9 +173,9 @@ Task<Result<Reply>> SessionEvents(Call* call) {
 }
 
 std::vector<Parameter> Parameters() {
-  return {{"type", "string", "Only events of this type; may be repeated"},
-          {"after", "integer", "Begin after this sequence number; a stream begins now by default"},
-          {"limit", "integer", "Of a page: 1 to 1000; default 100"},
+  return {{"type", "EventTypes", "Only events of this type; may be repeated"},
+          {"after", "Offset", "Begin after this sequence number; a stream begins now by default"},
+          {"limit", "PageSize", "Of a page: 1 to 1000; default 100"},
           {"Last-Event-ID", "string", "The same as after", Parameter::In::kHeader}};
 }
 

@@ -127,6 +127,14 @@ Task<Result<FeedPtr>> ProcessOf(Call* call) {
   co_return session->FindProcess(handle);
 }
 
+// The same for those who act on it: in a paused sandbox nobody would answer.
+Task<Result<FeedPtr>> RunningProcessOf(Call* call) {
+  CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
+  CAISSON_CO_ASSIGN(const uint32_t handle, ParseHandle(call->Param("process")));
+  CAISSON_CO_TRY(session->MustBeRunning());
+  co_return session->FindProcess(handle);
+}
+
 Task<Result<Reply>> ListProcesses(Call* call) {
   CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
   json::Array processes;
@@ -169,7 +177,7 @@ Task<Result<Reply>> SignalProcess(Call* call) {
   CAISSON_CO_TRY(in.Finish());
   CAISSON_CO_ASSIGN(const int number,
                     SignalFrom(signal == nullptr ? json::Value("SIGTERM") : *signal));
-  CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
+  CAISSON_CO_ASSIGN(const FeedPtr process, co_await RunningProcessOf(call));
   CAISSON_CO_TRY(co_await process->Signal(number, scope));
   co_return Reply::Nothing();
 }
@@ -185,7 +193,7 @@ Task<Result<Reply>> ProcessInput(Call* call) {
   if (encoded && !(bytes = FromBase64(*encoded)))
     co_return Error(ErrorCode::kInvalidArgument, "data_base64: is not base64")
         .WithRemedy("encode it as RFC 4648 has it");
-  CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
+  CAISSON_CO_ASSIGN(const FeedPtr process, co_await RunningProcessOf(call));
   if (bytes && !bytes->empty()) CAISSON_CO_TRY(co_await process->Write(*std::move(bytes)));
   // One that is closed already, or whose command has ended, is as it was asked for.
   if (eof) {
@@ -203,7 +211,7 @@ Task<Result<Reply>> ResizeProcess(Call* call) {
   const auto rows = in.Required<uint32_t>("rows", {.min = 1, .max = 1000});
   const auto cols = in.Required<uint32_t>("cols", {.min = 1, .max = 1000});
   CAISSON_CO_TRY(in.Finish());
-  CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
+  CAISSON_CO_ASSIGN(const FeedPtr process, co_await RunningProcessOf(call));
   CAISSON_CO_TRY(
       co_await process->Resize(static_cast<uint16_t>(rows), static_cast<uint16_t>(cols)));
   co_return Reply::Nothing();
@@ -213,6 +221,7 @@ Task<Result<Reply>> ResizeProcess(Call* call) {
 Task<Result<Reply>> RemoveProcess(Call* call) {
   CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
   CAISSON_CO_ASSIGN(const uint32_t handle, ParseHandle(call->Param("process")));
+  CAISSON_CO_TRY(session->MustBeRunning());
   CAISSON_CO_ASSIGN(const FeedPtr process, session->FindProcess(handle));
   if (!process->outcome()) {
     if (auto killed = co_await process->Signal(SIGKILL, sandbox::SignalScope::kTree);
@@ -271,8 +280,8 @@ Task<Result<Reply>> AttachSocket(Call* call) {
 
 const std::vector<Parameter>& OffsetParameters() {
   static const std::vector<Parameter> parameters = {
-      {"stdout_from", "integer", "Begin at this byte of stdout; default 0"},
-      {"stderr_from", "integer", "Begin at this byte of stderr; default 0"}};
+      {"stdout_from", "Offset", "Begin at this byte of stdout; default 0"},
+      {"stderr_from", "Offset", "Begin at this byte of stderr; default 0"}};
   return parameters;
 }
 
@@ -329,7 +338,7 @@ void AddExecRoutes(std::vector<Route>& routes) {
        .group = "processes",
        .summary = "Wait until a command has ended, or the time is over",
        .outcomes = {{200, "Process"}},
-       .parameters = {{"timeout", "integer", "Seconds; default 60, at most 3600"}}});
+       .parameters = {{"timeout", "WaitSeconds", "Seconds; default 60, at most 3600"}}});
   add({.method = "GET",
        .pattern = "/api/sessions/{id}/processes/{process}/output",
        .permission = {Verb::kRead, Resource::kProcesses},

@@ -102,7 +102,8 @@ Task<Result<uint64_t>> TakePieces(Call* call, sandbox::File* file, uint64_t offs
   co_return sink.offset();
 }
 
-constexpr Parameter kPath{"path", "string", "Absolute, inside the sandbox"};
+constexpr Parameter kPath{"path", "FilePath", "Absolute, inside the sandbox", Parameter::In::kQuery,
+                          Parameter::Need::kRequired};
 constexpr Parameter kUser{"user", "string", "As whom; default: the session's user"};
 
 }  // namespace
@@ -179,9 +180,9 @@ void AddFileContentRoutes(std::vector<Route>& routes) {
        .outcomes = {{200, "File"}, {201, "File"}},
        .parameters = {kPath,
                       kUser,
-                      {"mode", "string", "replace (default), or create: refuse what exists"},
-                      {"offset", "integer", "Go on with an upload at this byte"},
-                      {"permissions", "string", "Octal; default 0644"},
+                      {"mode", "WriteMode", "replace (default), or create: refuse what exists"},
+                      {"offset", "Offset", "Go on with an upload at this byte"},
+                      {"permissions", "Permissions", "Octal; default 0644"},
                       {"parents", "boolean", "Make the directories that are missing"},
                       {"Content-Range", "string", "bytes FIRST-LAST/TOTAL of a part",
                        Parameter::In::kHeader}},

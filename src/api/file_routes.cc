@@ -195,7 +195,8 @@ Task<Result<Reply>> RemoveFile(Call* call) {
   co_return Reply::Nothing();
 }
 
-constexpr Parameter kPath{"path", "string", "Absolute, inside the sandbox"};
+constexpr Parameter kPath{"path", "FilePath", "Absolute, inside the sandbox", Parameter::In::kQuery,
+                          Parameter::Need::kRequired};
 constexpr Parameter kUser{"user", "string", "As whom; default: the session's user"};
 
 Route Change(std::string_view pattern, RouteHandler handler, std::string_view id,
@@ -224,10 +225,10 @@ void AddFileRoutes(std::vector<Route>& routes) {
        .group = "files",
        .summary = "List a directory, one level page by page or several up to a limit",
        .outcomes = {{200, "FileList"}},
-       .parameters = {{"path", "string", "Absolute, inside the sandbox; default /"},
+       .parameters = {{"path", "FilePath", "Absolute, inside the sandbox; default /"},
                       kUser,
-                      {"depth", "integer", "Levels, 1 to 32; default 1"},
-                      {"limit", "integer", "Entries: 1 to 1000, with depth up to 10000"},
+                      {"depth", "TreeDepth", "Levels, 1 to 32; default 1"},
+                      {"limit", "TreeSize", "Entries: 1 to 1000, with depth up to 10000"},
                       {"cursor", "string", "next_cursor of the page before"}}});
   add({.method = "GET",
        .pattern = "/api/sessions/{id}/files/stat",

@@ -5,6 +5,11 @@ namespace caisson::api {
 namespace {
 
 constexpr Schema kSchemas[] = {
+    {"WriteMode", R"({"enum": ["replace", "create"]})"},
+    {"Specials", R"({"enum": ["refuse", "skip"]})"},
+    {"Unreadable", R"({"enum": ["fail", "skip"]})"},
+    {"TreeDepth", R"({"type": "integer", "minimum": 1, "maximum": 32})"},
+    {"TreeSize", R"({"type": "integer", "minimum": 1, "maximum": 10000})"},
     {"File", R"({"type": "object", "additionalProperties": false,
       "required": ["name", "path", "type", "size", "permissions", "uid", "gid", "links", "modified_at", "changed_at", "accessed_at"],
       "properties": {"name": {"type": "string"}, "path": {"type": "string"},
@@ -18,20 +23,20 @@ constexpr Schema kSchemas[] = {
       "truncated": {"type": "boolean", "description": "A list of several levels reached its limit"}}})"},
     {"FileMove",
      R"({"type": "object", "additionalProperties": false, "required": ["from", "to"], "properties": {
-      "from": {"type": "string"}, "to": {"type": "string"}, "overwrite": {"type": "boolean", "default": false}, "user": {"type": "string", "maxLength": 64}}})"},
+      "from": {"$ref": "#/components/schemas/FilePath"}, "to": {"$ref": "#/components/schemas/FilePath"}, "overwrite": {"type": "boolean", "default": false}, "user": {"type": "string", "maxLength": 64}}})"},
     {"DirectoryCreate",
      R"({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
-      "path": {"type": "string"}, "parents": {"type": "boolean", "default": false, "description": "Make what is missing above; fine if it exists"},
-      "permissions": {"type": "string", "pattern": "^[0-7]{1,5}$", "default": "0755"}, "user": {"type": "string", "maxLength": 64}}})"},
+      "path": {"$ref": "#/components/schemas/FilePath"}, "parents": {"type": "boolean", "default": false, "description": "Make what is missing above; fine if it exists"},
+      "permissions": {"$ref": "#/components/schemas/Permissions", "default": "0755"}, "user": {"type": "string", "maxLength": 64}}})"},
     {"SymlinkCreate",
      R"({"type": "object", "additionalProperties": false, "required": ["path", "target"], "properties": {
-      "path": {"type": "string"}, "target": {"type": "string", "minLength": 1, "maxLength": 4095}, "user": {"type": "string", "maxLength": 64}}})"},
+      "path": {"$ref": "#/components/schemas/FilePath"}, "target": {"type": "string", "minLength": 1, "maxLength": 4095}, "user": {"type": "string", "maxLength": 64}}})"},
     {"FilePermissions",
      R"({"type": "object", "additionalProperties": false, "required": ["path", "permissions"], "properties": {
-      "path": {"type": "string"}, "permissions": {"type": "string", "pattern": "^[0-7]{1,5}$"}, "user": {"type": "string", "maxLength": 64}}})"},
+      "path": {"$ref": "#/components/schemas/FilePath"}, "permissions": {"$ref": "#/components/schemas/Permissions"}, "user": {"type": "string", "maxLength": 64}}})"},
     {"FileSign",
      R"({"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
-      "path": {"type": "string"}, "method": {"enum": ["GET", "PUT"], "default": "GET"}, "user": {"type": "string", "maxLength": 64},
+      "path": {"$ref": "#/components/schemas/FilePath"}, "method": {"enum": ["GET", "PUT"], "default": "GET"}, "user": {"type": "string", "maxLength": 64},
       "expires_in": {"$ref": "#/components/schemas/Duration", "description": "At most seven days; default an hour"}}})"},
     {"SignedUrl",
      R"({"type": "object", "additionalProperties": false, "required": ["url", "method", "expires_at"], "properties": {

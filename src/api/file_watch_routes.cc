@@ -151,7 +151,8 @@ void AddFileWatchRoutes(std::vector<Route>& routes) {
        .group = "files",
        .summary = "Changes of a file or directory as they happen; over a WebSocket when upgraded",
        .outcomes = {{200, "", "text/event-stream"}, {200, "", "application/x-ndjson"}, {101, ""}},
-       .parameters = {{"path", "string", "Absolute, inside the sandbox"},
+       .parameters = {{"path", "FilePath", "Absolute, inside the sandbox", Parameter::In::kQuery,
+                       Parameter::Need::kRequired},
                       {"user", "string", "As whom; default: the session's user"},
                       {"recursive", "boolean", "Directories below as well"}}});
 }

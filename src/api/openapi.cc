@@ -32,6 +32,14 @@ std::vector<std::string> PathParameters(std::string_view pattern, std::string& p
   return names;
 }
 
+// A JSON type, or a schema's name, which begins with a capital letter.
+bool IsSchemaName(std::string_view type) { return type.front() >= 'A' && type.front() <= 'Z'; }
+
+json::Object SchemaOf(const Parameter& parameter) {
+  if (IsSchemaName(parameter.type)) return Reference(parameter.type);
+  return {{"type", parameter.type}};
+}
+
 json::Array ParametersOf(const Route& route, const std::vector<std::string>& in_path) {
   json::Array parameters;
   for (const std::string& name : in_path)
@@ -43,9 +51,9 @@ json::Array ParametersOf(const Route& route, const std::vector<std::string>& in_
     parameters.push_back(
         json::Object{{"name", parameter.name},
                      {"in", parameter.in == Parameter::In::kQuery ? "query" : "header"},
-                     {"required", false},
+                     {"required", parameter.need == Parameter::Need::kRequired},
                      {"description", parameter.meaning},
-                     {"schema", json::Object{{"type", parameter.type}}}});
+                     {"schema", SchemaOf(parameter)}});
   return parameters;
 }
 
@@ -98,6 +106,8 @@ Status CheckNames(const Route& route, const std::set<std::string_view>& known) {
   if (!route.request.empty()) named.push_back(route.request);
   for (const Outcome& outcome : route.outcomes)
     if (!outcome.schema.empty()) named.push_back(outcome.schema);
+  for (const Parameter& parameter : route.parameters)
+    if (IsSchemaName(parameter.type)) named.push_back(parameter.type);
   for (const std::string_view name : named)
     if (!known.contains(name))
       return Error(ErrorCode::kInternal, "route " + std::string(route.id) + " names the schema " +
@@ -142,7 +152,9 @@ Result<std::string> OpenApiDocument(std::span<const Route> routes, std::span<con
       {"openapi", "3.1.0"},
       {"info", json::Object{{"title", "Caisson"},
                             {"version", version},
-                            {"description", "Sandboxes for AI agents: sessions, commands, files"},
+                            {"description",
+                             "Sandboxes for AI agents: sessions, commands, files. In a request, a "
+                             "field that is null counts as left out."},
                             {"license",
                              json::Object{{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
       {"paths", std::move(paths)},

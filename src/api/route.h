@@ -48,10 +48,12 @@ enum class ErrorShape { kProblem, kClassic };
 // A parameter in the query or in a header. Those of the path come from the pattern.
 struct Parameter {
   enum class In { kQuery, kHeader };
+  enum class Need { kOptional, kRequired };
   std::string_view name;
-  std::string_view type;  // "string", "integer", "boolean"
+  std::string_view type;  // "string", "integer", "boolean", or the name of a schema of schemas.h
   std::string_view meaning;
   In in = In::kQuery;
+  Need need = Need::kOptional;
 };
 
 // One way in which a call can succeed.

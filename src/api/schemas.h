@@ -13,7 +13,7 @@ struct Schema {
   std::string_view json;
 };
 
-std::span<const Schema> CommonSchemas();   // Problem
+std::span<const Schema> CommonSchemas();   // Problem, parameters
 std::span<const Schema> SessionSchemas();  // sessions, limits, commands
 std::span<const Schema> FileSchemas();     // files, archives
 

@@ -78,7 +78,7 @@ void AddServerRoutes(std::vector<Route>& routes) {
        .handler = OpenApi,
        .id = "openapi",
        .summary = "This API as an OpenAPI document",
-       .outcomes = {{200, "", "application/json"}}});
+       .outcomes = {{200, "OpenApi"}}});
   add({.method = "GET",
        .pattern = "/docs",
        .permission = Permission::Everybody(),

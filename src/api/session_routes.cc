@@ -161,10 +161,11 @@ void AddSessionRoutes(std::vector<Route>& routes) {
        .group = "sessions",
        .summary = "List sessions, newest first",
        .outcomes = {{200, "SessionList"}},
-       .parameters = {{"label", "string", "NAME=VALUE; may be repeated, all must match"},
-                      {"state", "string", "May be repeated; default: those that have not ended"},
-                      {"cursor", "string", "next_cursor of the page before"},
-                      {"limit", "integer", "1 to 1000; default 100"}}});
+       .parameters = {
+           {"label", "LabelFilters", "NAME=VALUE; may be repeated, all must match"},
+           {"state", "SessionStates", "May be repeated; default: those that have not ended"},
+           {"cursor", "string", "next_cursor of the page before"},
+           {"limit", "PageSize", "1 to 1000; default 100"}}});
   add({.method = "GET",
        .pattern = "/api/sessions/{id}",
        .permission = {Verb::kRead, Resource::kSessions},

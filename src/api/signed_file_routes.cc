@@ -110,10 +110,13 @@ Task<Result<Reply>> WriteSigned(Call* call) {
   co_return co_await WriteFileContent(call);
 }
 
-constexpr Parameter kPath{"path", "string", "As signed"};
+constexpr Parameter kPath{"path", "FilePath", "As signed", Parameter::In::kQuery,
+                          Parameter::Need::kRequired};
 constexpr Parameter kUser{"user", "string", "As signed"};
-constexpr Parameter kExpires{"expires", "integer", "As signed: milliseconds since 1970"};
-constexpr Parameter kSignature{"signature", "string", "Of all these, by the server"};
+constexpr Parameter kExpires{"expires", "Offset", "As signed: milliseconds since 1970",
+                             Parameter::In::kQuery, Parameter::Need::kRequired};
+constexpr Parameter kSignature{"signature", "string", "Of all these, by the server",
+                               Parameter::In::kQuery, Parameter::Need::kRequired};
 
 }  // namespace
 

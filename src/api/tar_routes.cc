@@ -152,9 +152,10 @@ void AddTarRoutes(std::vector<Route>& routes) {
                     .summary = "Unpack a tar archive below a directory, which is made if missing",
                     .request_media = "application/x-tar",
                     .outcomes = {{200, "TarResult"}},
-                    .parameters = {{"path", "string", "The directory, absolute"},
+                    .parameters = {{"path", "FilePath", "The directory, absolute",
+                                    Parameter::In::kQuery, Parameter::Need::kRequired},
                                    kUser,
-                                   {"specials", "string",
+                                   {"specials", "Specials",
                                     "Devices and FIFOs: refuse (default) the archive, or skip"}},
                     .audited = Audited::kAlways});
   routes.push_back({.method = "GET",
@@ -165,9 +166,10 @@ void AddTarRoutes(std::vector<Route>& routes) {
                     .group = "files",
                     .summary = "A directory with all below it, or a file, as a tar archive",
                     .outcomes = {{200, "", "application/x-tar"}},
-                    .parameters = {{"path", "string", "The directory or file, absolute"},
+                    .parameters = {{"path", "FilePath", "The directory or file, absolute",
+                                    Parameter::In::kQuery, Parameter::Need::kRequired},
                                    kUser,
-                                   {"unreadable", "string",
+                                   {"unreadable", "Unreadable",
                                     "Files that the user may not read: fail (default), or skip"}}});
 }
 

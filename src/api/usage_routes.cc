@@ -80,8 +80,8 @@ void AddUsageRoutes(std::vector<Route>& routes) {
                     .outcomes = {{200, "UsageReport"}},
                     .parameters = {{"tenant", "string", "Of this tenant"},
                                    {"key", "string", "Of this key"},
-                                   {"from", "string", "The first day"},
-                                   {"to", "string", "The last day"}}});
+                                   {"from", "TimeFilter", "The first day"},
+                                   {"to", "TimeFilter", "The last day"}}});
 }
 
 }  // namespace caisson::api

@@ -284,8 +284,8 @@ void AddWebhookRoutes(std::vector<Route>& routes) {
        .group = "webhooks",
        .summary = "What was sent, waits, or was given up, newest first",
        .outcomes = {{200, "DeliveryList"}},
-       .parameters = {{"state", "string", "pending, delivered or dead"},
-                      {"limit", "integer", "1 to 1000; default 100"}}});
+       .parameters = {{"state", "DeliveryState", "pending, delivered or dead"},
+                      {"limit", "PageSize", "1 to 1000; default 100"}}});
   add({.method = "POST",
        .pattern = "/api/webhooks/{id}/deliveries/{delivery}/redeliver",
        .permission = {Verb::kUpdate, Resource::kWebhooks},

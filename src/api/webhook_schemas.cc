@@ -5,14 +5,15 @@ namespace caisson::api {
 namespace {
 
 constexpr Schema kSchemas[] = {
+    {"DeliveryState", R"({"enum": ["pending", "delivered", "dead"]})"},
     {"WebhookCreate",
      R"({"type": "object", "additionalProperties": false, "required": ["url"], "properties": {
-      "url": {"type": "string", "minLength": 1, "maxLength": 2048}, "types": {"type": "array", "maxItems": 32, "items": {"type": "string"}, "description": "Of events; default: all"},
+      "url": {"type": "string", "pattern": "^(https?|unix):", "maxLength": 2048}, "types": {"type": "array", "maxItems": 32, "items": {"type": "string"}, "description": "Of events; default: all"},
       "secret": {"type": "string", "minLength": 16, "maxLength": 256, "description": "Signs the deliveries; made when left out"},
       "active": {"type": "boolean", "default": true}, "every_tenant": {"type": "boolean", "default": false, "description": "Admins: the events of all tenants, and alerts"}}})"},
     {"WebhookPatch",
      R"({"type": "object", "additionalProperties": false, "properties": {
-      "url": {"type": "string", "minLength": 1, "maxLength": 2048}, "types": {"type": "array", "maxItems": 32, "items": {"type": "string"}}, "active": {"type": "boolean"}}})"},
+      "url": {"type": "string", "pattern": "^(https?|unix):", "maxLength": 2048}, "types": {"type": "array", "maxItems": 32, "items": {"type": "string"}}, "active": {"type": "boolean"}}})"},
     {"Webhook",
      R"({"type": "object", "additionalProperties": false, "required": ["id", "tenant", "url", "types", "active", "created_at"], "properties": {
       "id": {"type": "string"}, "tenant": {"type": ["string", "null"], "description": "null: every tenant"}, "url": {"type": "string"}, "types": {"type": "array", "items": {"type": "string"}},
@@ -28,7 +29,7 @@ constexpr Schema kSchemas[] = {
      R"({"type": "object", "additionalProperties": false, "required": ["delivery_id"], "properties": {"delivery_id": {"type": "integer", "minimum": 1}}})"},
     {"Delivery",
      R"({"type": "object", "additionalProperties": false, "required": ["id", "webhook_id", "state", "attempts", "next_attempt_at", "last_error", "created_at", "ended_at", "event"], "properties": {
-      "id": {"type": "integer"}, "webhook_id": {"type": "string"}, "state": {"enum": ["pending", "delivered", "dead"]}, "attempts": {"type": "integer", "minimum": 0},
+      "id": {"type": "integer"}, "webhook_id": {"type": "string"}, "state": {"$ref": "#/components/schemas/DeliveryState"}, "attempts": {"type": "integer", "minimum": 0},
       "next_attempt_at": {"anyOf": [{"$ref": "#/components/schemas/Time"}, {"type": "null"}]}, "last_error": {"type": ["string", "null"]},
       "created_at": {"$ref": "#/components/schemas/Time"}, "ended_at": {"anyOf": [{"$ref": "#/components/schemas/Time"}, {"type": "null"}]},
       "event": {"anyOf": [{"$ref": "#/components/schemas/Event"}, {"type": "null"}]}}})"},

@@ -342,3 +342,29 @@ def test_max_sessions_is_a_wall_and_a_queue_waits_for_room(make_server):
     api.destroy(first)
     thread.join()
     api.destroy(waiting[0].expect(201))
+
+
+def test_processes_of_a_paused_session_are_seen_but_not_touched(api):
+    session = api.create()
+    path = f"/api/sessions/{session['session_id']}"
+    process = api.post(f"{path}/exec", {"command": "read line", "background": True, "stdin_open": True}).expect(202)
+    one = f"{path}/processes/{process['process_id']}"
+    api.post(f"{path}/pause").expect(200)
+    assert api.get(one).expect(200)["state"] == "running"
+    for touch in (lambda: api.delete(one), lambda: api.post(f"{one}/signal", {"signal": "SIGTERM"}),
+                  lambda: api.post(f"{one}/input", {"data": "x"}), lambda: api.post(f"{one}/resize", {"rows": 1, "cols": 1})):
+        refused = touch()
+        assert refused.status == 409 and refused.json()["remediation"] == "resume it first"
+    api.post(f"{path}/resume").expect(200)
+    assert api.post(f"{one}/resize", {"rows": 1, "cols": 1}).status == 409  # it has no terminal
+    api.delete(one).expect(204)
+    api.destroy(session)
+
+
+def test_a_command_that_bars_every_path_is_killed_when_its_time_is_over(api):
+    session = api.create()
+    result = api.run(session, "chmod 0 / && setsid sleep 600 & sleep 600", timeout="1s")
+    assert result["outcome"]["status"] == "timeout"
+    assert not [p for p in api.get(f"/api/sessions/{session['session_id']}/processes").expect(200)["processes"]
+                if p["state"] == "running"]
+    api.destroy(session)

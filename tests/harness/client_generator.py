@@ -33,6 +33,10 @@ def _text(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def _segment(value):
+    return urllib.parse.quote(str(value), safe="")
+
+
 class Client:
     def __init__(self, address, key=None, timeout=60):
         self._address, self._key, self._timeout = address, key, timeout
@@ -82,11 +86,12 @@ def _method(spec, path, verb, operation):
     answers = [m for r in operation["responses"].values() for m in r.get("content", {}) if "problem" not in m]
     if len(set(answers)) > 1 and "Accept" not in places["header"]:
         places["header"]["Accept"] = arguments.add("accept", False)
-    target = re.sub(r"\{(\w+)\}", lambda m: "{urllib.parse.quote(str(" + places["path"][m.group(1)] + "), safe='')}", path)
+    target = re.sub(r"\{(\w+)\}", lambda found: "{_segment(" + places["path"][found.group(1)] + ")}", path)
     return f'''
     def {snake(operation["operationId"])}({arguments.text()}):
         """{operation["summary"]}"""
-        return self._call({verb!r}, f"{target}", {_table(places["query"])}, {_table(places["header"])}, {body}, {media!r})
+        query, headers = {_table(places["query"])}, {_table(places["header"])}
+        return self._call({verb!r}, f"{target}", query, headers, {body}, {media!r})
 '''
 
 

@@ -53,20 +53,30 @@ Error InitClient::ToError(const w::Failed& failed) {
   switch (failed.error_number) {
     case ENOENT:
       return std::move(error).WithCode(ErrorCode::kNotFound);
+    case ESRCH:
+      return std::move(error).WithCode(ErrorCode::kGone);
     case EACCES:
     case EPERM:
+    case EROFS:
       return std::move(error).WithCode(ErrorCode::kPermissionDenied);
     case EEXIST:
     case EBUSY:
     case ENOTEMPTY:
     case EPIPE:
+    case ENOTTY:
+    case ETXTBSY:
       return std::move(error).WithCode(ErrorCode::kConflict);
     case EINVAL:
     case ENAMETOOLONG:
     case ENOTDIR:
     case EISDIR:
     case ELOOP:
+    case ENXIO:
       return std::move(error).WithCode(ErrorCode::kInvalidArgument);
+    case EXDEV:
+      return std::move(error)
+          .WithCode(ErrorCode::kInvalidArgument)
+          .WithRemedy("copy it to the other file system, and remove it here");
     case ENOSPC:
     case EMFILE:
     case EDQUOT:
