@@ -128,6 +128,17 @@ bool IsConfigurable(const Verb& verb) {
          std::ranges::find(verb.options, kEnvFileOption.name, &Option::name) != verb.options.end();
 }
 
+// Keys of a database server, which this server does without.
+Status CheckForeignKeys(std::span<const ConfigValue> values) {
+  for (const ConfigValue& value : values)
+    if (value.key.starts_with("database_config."))
+      return Error(ErrorCode::kInvalidArgument,
+                   Concat({value.origin, ": ", value.key,
+                           " is for a database server; the state is in files of data_dir"}))
+          .WithRemedy("remove database_config; data_dir says where the state is kept");
+  return {};
+}
+
 // The command line is parsed for the place of the variables, and with these once more for the place
 // of the settings, which a variable may name.
 Result<Configuration> LoadConfiguration(const Program& program,
@@ -150,6 +161,7 @@ Result<Configuration> LoadConfiguration(const Program& program,
   if (!text) return configuration;
   CAISSON_ASSIGN(const yaml::Node node, yaml::Parse(*text, file.path));
   CAISSON_ASSIGN(configuration.values, FlattenConfig(node, file.path));
+  CAISSON_TRY(CheckForeignKeys(configuration.values));
   CAISSON_TRY(CheckConfigKeys(program, configuration.values));
   return configuration;
 }

@@ -6,12 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
-#include "cli/dispatch.h"
 #include "cli/settings.h"
-#include "json/json.h"
 
 namespace caisson::cli {
 namespace {
@@ -145,6 +144,8 @@ TEST_F(ConfigurationTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(refusal("listen:\n"), HasSubstr("/c.yaml:1: listen has no value"));
   EXPECT_THAT(refusal("- a\n"), HasSubstr("/c.yaml:1: expected keys, got a list"));
   EXPECT_THAT(refusal("allow: [{a: b}]\n"), HasSubstr("/c.yaml:1: allow has a map in it"));
+  EXPECT_THAT(refusal("database_config: {pool_size: 20}\n"),
+              HasSubstr("/c.yaml:1: database_config.pool_size is for a database server"));
   EXPECT_EQ(refusal("# nothing\n"), "accepted");
 }
 
@@ -170,36 +171,26 @@ TEST_F(ConfigurationTest, SettingsSayWhereTheyComeFrom) {
   const std::string variables = Make("v", "");
   const auto parsed = Serve({"--env-file", variables, "--config", config, "--cpu-limit=2"});
   ASSERT_TRUE(parsed) << parsed.error().message();
-  const std::string shown = ShowSettings(kServeOptions, *parsed);
-  EXPECT_THAT(shown, testing::ContainsRegex("listen +127.0.0.1:8000 +default\n"));
-  EXPECT_THAT(shown, testing::ContainsRegex("resource_limits.cpu_limit +2 +--cpu-limit\n"));
-  EXPECT_THAT(shown, testing::ContainsRegex("resource_limits.memory_limit +- +not set\n"));
-  EXPECT_THAT(shown, testing::ContainsRegex("allow +a, b +/tmp/.*/c.yaml:1\n"));
-  const auto json = json::Parse(SettingsAsJson(kServeOptions, *parsed));
-  ASSERT_TRUE(json);
-  const auto& last = json->at("settings").as_array().back();
-  EXPECT_EQ(last.at("key").as_string(), "allow");
-  EXPECT_EQ(last.at("source").as_string(), "config");
-  EXPECT_EQ(last.at("values").as_array().size(), 2u);
+  const auto settings = SettingsOf(kServeOptions, *parsed);
+  const auto shown = [&](std::string_view name) {
+    const auto found = std::ranges::find(settings, name, &ShownSetting::name);
+    if (found == settings.end()) return std::string("nothing");
+    std::string text;
+    for (const auto& value : found->values) text += value + " ";
+    return text + "from " + found->from;
+  };
+  EXPECT_EQ(shown("listen"), "127.0.0.1:8000 from default");
+  EXPECT_EQ(shown("resource_limits.cpu_limit"), "2 from --cpu-limit");
+  EXPECT_EQ(shown("resource_limits.memory_limit"), "from not set");
+  EXPECT_EQ(shown("allow"), "a b from " + config + ":1");
+  EXPECT_EQ(shown("--config"), config + " from --config");
 }
 
-Result<int> RunConfig(const Parsed& parsed) { return PrintSettings(kServeOptions, parsed); }
-
-TEST_F(ConfigurationTest, AVerbShowsThem) {
-  static const std::vector<Option> kOptions = SettingsOptions(kServeOptions);
-  const Verb verbs[] = {
-      {.name = "config", .summary = "settings", .options = kOptions, .run = RunConfig}};
-  const Program program = {.name = "caisson", .version = "1", .summary = "boxes", .verbs = verbs};
-  ASSERT_TRUE(CheckTables(program));
-  env_ = {{"CAISSON_CONFIG", Make("c.yaml", "listen: here\n")},
-          {"CAISSON_ENV_FILE", Make("v", "")}};
-  const auto printed = [&](std::vector<std::string_view> args) {
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(Dispatch(program, args, Process()), 0);
-    return testing::internal::GetCapturedStdout();
-  };
-  EXPECT_THAT(printed({"config"}), testing::ContainsRegex("listen +here +/tmp/.*/c.yaml:1\n"));
-  EXPECT_THAT(printed({"config", "--json"}), HasSubstr("\"value\":\"here\""));
+TEST(Settings, SecretsAreNotShownButTheirFilesAre) {
+  EXPECT_TRUE(IsSecret({.name = "key"}));
+  EXPECT_TRUE(IsSecret({.name = "signing-secret"}));
+  EXPECT_FALSE(IsSecret({.name = "tls-key", .kind = ValueKind::kPath}));
+  EXPECT_FALSE(IsSecret({.name = "listen"}));
 }
 
 TEST(EnvFile, ReadsWhatShellsRead) {

@@ -1,4 +1,4 @@
-// login and config: which server, as whom, and where that is kept.
+// login: which server, as whom, and where that is kept.
 #include <termios.h>
 #include <unistd.h>
 
@@ -20,13 +20,10 @@ namespace {
 constexpr Option kLoginOwn[] = {
     {.name = "forget", .kind = ValueKind::kFlag, .help = "remove what an earlier login stored"}};
 constexpr auto kLoginOptions = Joined(kLoginOwn, kJsonOption, kConnectionOptions);
-constexpr auto kConfigOptions = Joined(kJsonOption, kConnectionOptions);
 constexpr Example kLoginExamples[] = {
     {"caisson login --url https://caisson.example.org", "asks for the key, and stores both"},
     {"caisson login --url https://caisson.example.org < key.txt", "with the key from a file"},
     {"caisson login --forget", "log out"}};
-constexpr Example kConfigExamples[] = {
-    {"caisson config", "every setting, and where it comes from"}};
 
 // A terminal that does not show what is typed, until the end.
 class Unseen {
@@ -128,62 +125,6 @@ Result<int> RunLogin(const Parsed& parsed) {
   return loop.RunUntilDone(CheckAndStore(api.get(), &wanted, &parsed));
 }
 
-struct Row {
-  std::string name;
-  Setting setting;
-};
-
-bool IsSecret(const Option& option) {
-  return option.name == "key" || option.name.ends_with("-key") ||
-         option.name.ends_with("-secret") || option.name.ends_with("-token");
-}
-
-// Every option of the program that has a variable, but those of the connection.
-std::vector<Row> OtherSettings() {
-  std::vector<Row> rows;
-  std::vector<std::string_view> seen;
-  for (const Option& option : kConnectionOptions) seen.push_back(option.env);
-  for (const Verb& verb : TheProgram().verbs) {
-    for (const Option& option : verb.options) {
-      if (option.env.empty() || std::ranges::find(seen, option.env) != seen.end()) continue;
-      seen.push_back(option.env);
-      const char* value = getenv(std::string(option.env).c_str());
-      const bool given = value != nullptr && *value != '\0';
-      const std::string shown =
-          given ? (IsSecret(option) ? "set, not shown" : value) : std::string(option.default_text);
-      rows.push_back(
-          {std::string(option.name), {shown, given ? std::string(option.env) : "default"}});
-    }
-  }
-  const char* home = getenv("CAISSON_HOME");
-  rows.push_back({"home",
-                  {native::LauncherPaths::FromEnvironment().state_dir,
-                   home != nullptr && *home != '\0' ? "CAISSON_HOME" : "default"}});
-  return rows;
-}
-
-Result<int> RunConfig(const Parsed& parsed) {
-  CAISSON_ASSIGN(const Connection connection, ResolveConnection(parsed));
-  const Setting key{connection.key.value.empty() ? "" : "set, not shown", connection.key.source};
-  std::vector<Row> rows = {{"url", connection.url}, {"key", key}, {"ca-file", connection.ca_file}};
-  for (Row& row : OtherSettings()) rows.push_back(std::move(row));
-  Table table({{"SETTING"}, {"VALUE", Align::kLeft, Fit::kCut}, {"FROM"}});
-  for (const Row& row : rows) {
-    if (parsed.Flag("json")) {
-      CAISSON_TRY(PrintJson(json::Object{
-          {"setting", row.name},
-          {"value", row.setting.value.empty() ? json::Value() : json::Value(row.setting.value)},
-          {"from", row.setting.source}}));
-      continue;
-    }
-    table.Add(
-        {row.name, row.setting.value,
-         Cell(row.setting.source, row.setting.source == "default" ? Tint::kFaint : Tint::kNone)});
-  }
-  if (!parsed.Flag("json")) CAISSON_TRY(Print(table.Show(WidthOfOutput(), ColourOfOutput())));
-  return 0;
-}
-
 }  // namespace
 
 Verb LoginVerb() {
@@ -196,14 +137,6 @@ Verb LoginVerb() {
           .options = kLoginOptions,
           .examples = kLoginExamples,
           .run = RunLogin};
-}
-
-Verb ConfigVerb() {
-  return {.name = "config",
-          .summary = "show every setting, and where it comes from",
-          .options = kConfigOptions,
-          .examples = kConfigExamples,
-          .run = RunConfig};
 }
 
 }  // namespace caisson::cli

@@ -170,6 +170,8 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
                                    {.default_provider = options.provider,
                                     .environments = EnvironmentNames(),
                                     .min_isolation = options.min_isolation,
+                                    .default_memory_bytes = options.memory_limit,
+                                    .default_cpu_millis = options.cpu_limit,
                                     .boot_id = boot_id});
   busy = &sessions;
   api::ServerMetrics metrics(registry, sessions);
@@ -219,7 +221,10 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
         telemetry::ExportSpans(loop, &tracer, &spans, std::move(otlp), CAISSON_VERSION, {}, &log));
   CAISSON_CO_ASSIGN(auto dispatcher, api::Dispatcher::Create(services, admin->gate(), routes));
   net::Server server(
-      *loop, {}, [&dispatcher](net::Exchange* exchange) { return dispatcher->Handle(exchange); });
+      *loop,
+      {.max_connections = static_cast<size_t>(options.max_connections),
+       .idle_timeout = options.connection_timeout},
+      [&dispatcher](net::Exchange* exchange) { return dispatcher->Handle(exchange); });
   info.draining = [&server] { return server.draining(); };
   CAISSON_CO_TRY(ListenAll(server, options, tls));
 

@@ -8,8 +8,4 @@ namespace caisson::cli {
 std::span<const Option> ServeOptionTable();
 Result<int> RunServe(const Parsed& parsed);
 
-// `settings`: the server's settings as they stand, and where each came from.
-std::span<const Option> SettingsOptionTable();
-Result<int> RunSettings(const Parsed& parsed);
-
 }  // namespace caisson::cli

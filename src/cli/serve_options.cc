@@ -7,7 +7,6 @@
 
 #include "cli/configuration.h"
 #include "cli/serve.h"
-#include "cli/settings.h"
 
 namespace caisson::cli {
 namespace {
@@ -39,6 +38,23 @@ constexpr Option kOptions[] = {
      .max = 3'600'000'000'000,
      .section = "Server",
      .help = "how long running requests may take after SIGTERM; a second signal ends them sooner"},
+    {.name = "max-connections",
+     .kind = ValueKind::kInt,
+     .placeholder = "N",
+     .default_text = "4096",
+     .config_key = "resource_limits.max_connections",
+     .min = 1,
+     .max = 1'000'000,
+     .section = "Server",
+     .help = "open connections; more are answered 503 and closed"},
+    {.name = "connection-timeout",
+     .kind = ValueKind::kDuration,
+     .default_text = "75s",
+     .config_key = "resource_limits.connection_timeout",
+     .min = 1'000'000'000,
+     .max = 86'400'000'000'000,
+     .section = "Server",
+     .help = "how long a connection may be open without a request"},
     {.name = "log-level",
      .kind = ValueKind::kEnum,
      .choices = log::kLevelChoices,
@@ -118,6 +134,17 @@ constexpr Option kOptions[] = {
      .max = 1'000'000,
      .section = "Sessions",
      .help = "at most this many live sessions; 0: as many as the host has room for"},
+    {.name = "memory-limit",
+     .kind = ValueKind::kSize,
+     .config_key = "resource_limits.memory_limit",
+     .min = 1 << 20,
+     .section = "Sessions",
+     .help = "memory of sessions of the default profile that name none (default: the profile's)"},
+    {.name = "cpu-limit",
+     .kind = ValueKind::kCpus,
+     .config_key = "resource_limits.cpu_limit",
+     .section = "Sessions",
+     .help = "cores of sessions of the default profile that name none (default: the profile's)"},
     {.name = "warm",
      .kind = ValueKind::kInt,
      .placeholder = "N",
@@ -168,13 +195,6 @@ Status CheckListeners(const ServeOptions& options) {
 
 std::span<const Option> ServeOptionTable() { return kOptions; }
 
-std::span<const Option> SettingsOptionTable() {
-  static const std::vector<Option> table = SettingsOptions(kOptions);
-  return table;
-}
-
-Result<int> RunSettings(const Parsed& parsed) { return PrintSettings(kOptions, parsed); }
-
 bool IsLocalAddress(const std::string& listen) {
   return listen.starts_with("unix:") || listen.starts_with("fd:") || listen.starts_with("127.") ||
          listen.starts_with("[::1]:") || listen.starts_with("localhost:");
@@ -195,6 +215,11 @@ Result<ServeOptions> ReadServeOptions(const Parsed& parsed) {
   options.min_isolation = *sandbox::ParseIsolation(*parsed.Get<std::string>("min-isolation"));
   options.provider = *parsed.Get<std::string>("provider");
   CAISSON_ASSIGN(options.log_level, log::ParseLevel(*parsed.Get<std::string>("log-level")));
+  options.memory_limit = parsed.Get<uint64_t>("memory-limit");
+  options.cpu_limit = parsed.Get<uint32_t>("cpu-limit");
+  options.max_connections = *parsed.Get<int64_t>("max-connections");
+  options.connection_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+      *parsed.Get<std::chrono::nanoseconds>("connection-timeout"));
   options.max_sessions = *parsed.Get<int64_t>("max-sessions");
   options.warm_ready = *parsed.Get<int64_t>("warm");
   options.warm_ceiling = *parsed.Get<int64_t>("warm-ceiling");

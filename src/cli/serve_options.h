@@ -29,6 +29,10 @@ struct ServeOptions {
   log::Level log_level = log::Level::kInfo;
   int64_t max_sessions = 0;  // 0: as many as fit
   int64_t warm_ready = 0, warm_ceiling = 0;
+  std::optional<uint64_t> memory_limit;  // bytes
+  std::optional<uint32_t> cpu_limit;     // thousandths of a core
+  int64_t max_connections = 0;
+  std::chrono::milliseconds connection_timeout{0};
   std::chrono::milliseconds drain{0};
   bool webhooks_to_private = false;
 };

@@ -1,4 +1,4 @@
-// The settings of a configurable verb as they stand: every value, and where it came from.
+// The settings of a verb as they stand: every value, and where it came from.
 #pragma once
 
 #include <span>
@@ -9,17 +9,17 @@
 
 namespace caisson::cli {
 
-// A table: key in the file (or the flag, where there is no key), value, origin. Options without a
-// value say so.
-std::string ShowSettings(std::span<const Option> options, const Parsed& parsed);
+struct ShownSetting {
+  std::string name;                 // the key in the file, or the flag where there is no key
+  std::vector<std::string> values;  // none: it is not set
+  std::string from;                 // "FILE:LINE", a variable, a flag, "default", "not set"
+  Occurs occurs = Occurs::kOnce;
+};
 
-// The same as one JSON object: {"settings":[{"option","key","env","value"|"values","source",
-// "origin"}]}.
-std::string SettingsAsJson(std::span<const Option> options, const Parsed& parsed);
+// What `parsed` says about `options`, which its verb has; secrets are not shown.
+std::vector<ShownSetting> SettingsOf(std::span<const Option> options, const Parsed& parsed);
 
-// The table of a verb that shows the settings of another: `options` and --json.
-std::vector<Option> SettingsOptions(std::span<const Option> options);
-// The function of such a verb: prints the settings, as JSON when --json is given.
-Result<int> PrintSettings(std::span<const Option> options, const Parsed& parsed);
+// Whether the option's value is for nobody's eyes. A file that holds a secret is none.
+bool IsSecret(const Option& option);
 
 }  // namespace caisson::cli

@@ -25,6 +25,13 @@ bool Any(const Limits& limits) {
          limits.memory_bandwidth_percent;
 }
 
+// The server's own defaults, where the request leaves the choice.
+void AddDefaults(SessionSpec& spec, const ManagerOptions& options) {
+  if (spec.profile != Profile::kDefault) return;
+  if (!spec.limits.memory_bytes) spec.limits.memory_bytes = options.default_memory_bytes;
+  if (!spec.limits.cpu_millis) spec.limits.cpu_millis = options.default_cpu_millis;
+}
+
 // A limit that scales begins between its bounds.
 void BeginWithinBounds(SessionSpec& spec) {
   const DefaultLimits limits = EffectiveLimits(spec);
@@ -91,6 +98,7 @@ Result<std::shared_ptr<SessionManager::Creation>> SessionManager::Enter(Owner ow
                  fmt::format("the provider {} has no strict profile", spec.provider));
   CAISSON_TRY(CheckIsolation(provider->capabilities().isolation,
                              std::max(spec.min_isolation, options_.min_isolation)));
+  AddDefaults(spec, options_);
   BeginWithinBounds(spec);
   std::optional<IdempotentCreate> key;
   if (!spec.idempotency_key.empty()) {

@@ -28,7 +28,10 @@ struct ManagerOptions {
   // Names of environments that stand for another one of the provider's: {"Python3": "host"}.
   StringMap environments;
   IsolationLevel min_isolation = IsolationLevel::kAny;  // of every session
-  std::string boot_id;                                  // of this host; see BootId
+  // Memory and CPU of sessions of the default profile that name none, instead of the profile's.
+  std::optional<uint64_t> default_memory_bytes;
+  std::optional<uint32_t> default_cpu_millis;
+  std::string boot_id;  // of this host; see BootId
   std::chrono::milliseconds create_time = std::chrono::seconds(60);
   std::chrono::milliseconds call_time = std::chrono::seconds(30);  // of one call to a sandbox
   std::chrono::milliseconds audit_interval = std::chrono::seconds(30);
