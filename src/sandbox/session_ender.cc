@@ -5,6 +5,16 @@
 #include "async/race.h"
 
 namespace caisson::sandbox {
+namespace {
+
+// A paused sandbox has to go on first: nobody in it would hand out its files. Where that is
+// refused, for want of a freezer, it was never paused.
+Task<Result<std::vector<KeptArtifact>>> WakeAndKeep(Session* session, SessionKeeper* keeper) {
+  (void)co_await session->sandbox()->Resume();
+  co_return co_await keeper->Keep(session, session->spec().artifacts);
+}
+
+}  // namespace
 
 void SessionEnder::End(std::shared_ptr<Session> session, Provider& provider) {
   ending_.insert(session->record().sandbox_id);
@@ -21,7 +31,7 @@ Task<void> SessionEnder::EndTask(std::shared_ptr<Session> session, Provider* pro
   const auto& globs = session->spec().artifacts;
   if (keeper_ != nullptr && !globs.empty() && session->sandbox() != nullptr) {
     auto kept = co_await async::WithTimeout(&loop_, options_.keep_time,
-                                            keeper_->Keep(session.get(), globs));
+                                            WakeAndKeep(session.get(), keeper_));
     if (!kept || !*kept)
       session->Publish(EventKind::kAlert,
                        {{"what", "artifacts were not all kept"},

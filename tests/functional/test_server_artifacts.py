@@ -30,6 +30,19 @@ def test_artifacts_are_kept_listed_downloaded_and_removed(api):
     assert [a["path"] for a in api.get(place).expect(200)["artifacts"]] == ["/workspace/out/b.bin"]
 
 
+def test_declared_artifacts_of_a_paused_session_are_kept(api):
+    session = api.create(artifacts=["*.txt"])
+    place = f"/api/sessions/{session['session_id']}"
+    api.run(session, "echo end > /workspace/end.txt")
+    api.post(f"{place}/pause").expect(200)
+    events = api.events("GET", f"{place}/logs", query={"follow": "true"})
+    assert next(events)["event"] == "started"
+    api.destroy(session)
+    for _ in events:  # ends with the session
+        pass
+    assert [a["path"] for a in api.get(f"{place}/artifacts").expect(200)["artifacts"]] == ["/workspace/end.txt"]
+
+
 def test_declared_artifacts_are_kept_at_the_sessions_end(api):
     session = api.create(artifacts=["/workspace/*.txt"])
     api.run(session, "echo end > /workspace/end.txt")
