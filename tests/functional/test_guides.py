@@ -35,6 +35,13 @@ def test_the_examples_of_the_server_guide_work(server):
         api.destroy(session)
 
 
+def test_the_configuration_of_the_server_guide_is_taken(cli, tmp_path):
+    file = tmp_path / "caisson.yaml"
+    file.write_text(blocks_of("server.md", "yaml")[0], encoding="utf-8")
+    shown = cli.run("config", "--config", str(file))
+    assert shown.returncode == 0 and shown.stdout.count(f"{file}:") == 6, shown.stdout + shown.stderr
+
+
 def test_the_examples_of_the_client_guide_work(server, tmp_path):
     blocks = blocks_of("client.md", "sh")
     assert len(blocks) >= 4
