@@ -47,8 +47,13 @@ const ErrorInfo& InfoOf(ErrorCode code) { return kTable[static_cast<size_t>(code
 Error Error::FromErrno(std::string message, int error_number) {
   message += ": ";
   message += strerror(error_number);
-  Error error(kIo, std::move(message));
+  const bool exhausted = error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM;
+  Error error(exhausted ? kResourceExhausted : kIo, std::move(message));
   error.sys_errno_ = error_number;
+  if (exhausted)
+    return std::move(error).WithRemedy(error_number == ENOMEM
+                                           ? "free memory on the host, then try again"
+                                           : "raise the limit of open files (ulimit -n)");
   return error;
 }
 

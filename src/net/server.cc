@@ -30,7 +30,8 @@ class Reserve {
   // Accepts and closes one connection with the reserve's descriptor.
   void TurnAway(int listener) {
     fd_.Close();
-    const Fd unwanted(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    // Closed at once: the reserve needs its place back.
+    Fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)).Close();
     Take();
   }
 

@@ -9,7 +9,9 @@
 namespace caisson::sys {
 namespace {
 
-ReceivedPacket Receive(int socket, size_t max, std::span<char> control) {
+enum class WhenCut { kFail, kGoOn };
+
+ReceivedPacket Receive(int socket, size_t max, std::span<char> control, WhenCut when_cut) {
   ReceivedPacket result{PacketState::kOk, {}};
   // A buffer per thread, so that a small packet does not cost a large allocation.
   static thread_local std::string buffer;
@@ -41,10 +43,12 @@ ReceivedPacket Receive(int socket, size_t max, std::span<char> control) {
       result.packet.fds.emplace_back(fd);
     }
   }
+  const bool cut = !control.empty() && (message.msg_flags & MSG_CTRUNC) != 0;
+  if (cut) result.packet.fds.clear();
   if (got == 0) {
     result.state = PacketState::kClosed;
   } else if (static_cast<size_t>(got) > max || (message.msg_flags & MSG_TRUNC) != 0 ||
-             (!control.empty() && (message.msg_flags & MSG_CTRUNC) != 0)) {
+             (cut && when_cut == WhenCut::kFail)) {
     result.state = PacketState::kError;
     result.packet.fds.clear();
   } else {
@@ -83,10 +87,17 @@ PacketState SendPacket(int socket, std::string_view bytes, std::span<const int> 
 
 ReceivedPacket ReceivePacket(int socket, size_t max) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxPacketFds)];
-  return Receive(socket, max, control);
+  return Receive(socket, max, control, WhenCut::kFail);
 }
 
-ReceivedPacket ReceivePlainPacket(int socket, size_t max) { return Receive(socket, max, {}); }
+ReceivedPacket ReceivePacketAsFits(int socket, size_t max) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxPacketFds)];
+  return Receive(socket, max, control, WhenCut::kGoOn);
+}
+
+ReceivedPacket ReceivePlainPacket(int socket, size_t max) {
+  return Receive(socket, max, {}, WhenCut::kGoOn);
+}
 
 Result<SocketPair> MakeSocketPair() {
   int fds[2];

@@ -30,6 +30,9 @@ struct ReceivedPacket {
 // Receives one packet of at most `max` bytes; a longer one, or one with more descriptors than
 // kMaxPacketFds, is an error (kError) and its descriptors are closed.
 ReceivedPacket ReceivePacket(int socket, size_t max);
+// The same, but a packet whose descriptors do not all fit (this process has too many open) comes
+// with none of them: one request fails then, not the connection.
+ReceivedPacket ReceivePacketAsFits(int socket, size_t max);
 
 // The same without room for descriptors: what is sent beside the bytes is dropped by the kernel.
 // For sockets whose other end is inside a sandbox.

@@ -106,7 +106,7 @@ Task<Result<sys::Packet>> RpcChannel::Finish(std::shared_ptr<Pending> pending) {
 Task<void> RpcChannel::ReadLoop() {
   while (!closed_) {
     auto received = descriptors_ == Descriptors::kAccept
-                        ? sys::ReceivePacket(socket_.get(), wire::kMaxFrame)
+                        ? sys::ReceivePacketAsFits(socket_.get(), wire::kMaxFrame)
                         : sys::ReceivePlainPacket(socket_.get(), wire::kMaxFrame);
     if (received.state == sys::PacketState::kWouldBlock) {
       co_await watch_.Readable();
