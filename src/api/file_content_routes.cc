@@ -5,6 +5,7 @@
 #include "api/file_pump.h"
 #include "api/routes.h"
 #include "api/services.h"
+#include "base/crash_point.h"
 #include "base/text.h"
 
 namespace caisson::api {
@@ -145,7 +146,9 @@ Task<Result<Reply>> WriteFileContent(Call* call) {
   CAISSON_CO_ASSIGN(const uint64_t end, co_await TakePieces(call, file.get(), upload.offset));
   if (upload.length && end != upload.offset + *upload.length)
     co_return Malformed("the body is not as long as Content-Range says", "correct one of them");
+  CrashPoint("write.received");
   CAISSON_CO_TRY(co_await file->Commit());
+  CrashPoint("write.committed");
   CAISSON_CO_ASSIGN(const auto info,
                     co_await at.files->Stat(upload.path, at.user, sandbox::Follow::kYes));
   const int status = upload.mode == sandbox::WriteMode::kCreateNew ? 201 : 200;

@@ -11,6 +11,7 @@
 #include "api/services.h"
 #include "api/time_text.h"
 #include "auth/keys.h"
+#include "base/crash_point.h"
 #include "base/text.h"
 
 namespace caisson::api {
@@ -129,6 +130,7 @@ Task<Result<Reply>> CreateKey(Call* call) {
   holder.scopes = key.scopes;
   CAISSON_CO_TRY(CheckDelegation(call->principal(), holder));
   CAISSON_CO_ASSIGN(const auto issued, co_await call->services().keys.Create(std::move(key)));
+  CrashPoint("key.recorded");
   CAISSON_CO_TRY(call->services().allowances.Apply(issued.record));
   co_return Issued(201, issued);
 }

@@ -31,6 +31,8 @@ class FakeJournal : public SessionJournal {
     if (failure) co_return *failure;
     if (!records.contains(record.id)) co_return Error(ErrorCode::kNotFound, "no such record");
     log.push_back(record.id + " " + std::string(NameOf(record.state)));
+    if (record.state == SessionState::kFailed)
+      std::erase_if(keys, [&](const auto& key) { return key.second.second == record.id; });
     records[record.id] = std::move(record);
     co_return Status();
   }

@@ -250,7 +250,14 @@ class FakeProvider : public Provider {
     co_return Status();
   }
 
-  // Makes one vanish, as when the launcher dies.
+  void OnLoss(std::function<void(const Loss&)> handler) override { on_loss_ = std::move(handler); }
+
+  // Makes all vanish and says so, as when the launcher dies.
+  void LoseAll(std::string reason) {
+    while (!boxes.empty()) Lose(boxes.begin()->first);
+    if (on_loss_) on_loss_({"", std::move(reason)});
+  }
+  // Makes one vanish, unnoticed.
   void Lose(const std::string& id) {
     const auto box = boxes.find(id);
     if (box == boxes.end()) return;
@@ -271,6 +278,7 @@ class FakeProvider : public Provider {
   std::map<std::string, std::shared_ptr<FakeBox>> boxes;
 
  private:
+  std::function<void(const Loss&)> on_loss_;
   async::Loop& loop_;
 };
 
@@ -284,6 +292,7 @@ class FakeSandbox : public Sandbox {
   async::Loop& loop() const override { return provider_.loop(); }
   const std::string& id() const override { return box_->id; }
   const SandboxReport& report() const override { return report_; }
+  bool gone() const override { return !Lives(); }
 
   Task<Result<std::unique_ptr<Process>>> Start(ExecSpec spec) override {
     co_await provider_.loop().Yield();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +85,8 @@ class Sandbox {
   virtual async::Loop& loop() const = 0;
   virtual const std::string& id() const = 0;
   virtual const SandboxReport& report() const = 0;
+  // Whether it is known to have ended. False does not say that it lives.
+  virtual bool gone() const { return false; }
 
   virtual Task<Result<std::unique_ptr<Process>>> Start(ExecSpec spec) = 0;
   // Takes up a process started earlier, from these offsets of its output.
@@ -108,6 +111,12 @@ struct ProviderCapabilities {
   IsolationLevel isolation = IsolationLevel::kAny;  // of its sandboxes
 };
 
+// Sandboxes that ended without being asked to.
+struct Loss {
+  std::string sandbox_id;  // empty: every one that is `gone`
+  std::string reason;      // for people
+};
+
 class Provider {
  public:
   virtual ~Provider() = default;
@@ -122,6 +131,9 @@ class Provider {
   // Ends one that nobody has taken over. All its processes are gone when this completes; kNotFound
   // when there is none.
   virtual Task<Status> Remove(std::string id) = 0;
+  // `handler` runs, from the loop, when sandboxes are lost. What a provider does not notice by
+  // itself, a comparison with List finds.
+  virtual void OnLoss(std::function<void(const Loss&)> handler) { (void)handler; }
 };
 
 }  // namespace caisson::sandbox

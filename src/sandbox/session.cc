@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/crash_point.h"
 #include "base/text.h"
 
 namespace caisson::sandbox {
@@ -176,6 +177,7 @@ Task<void> Session::LaunchTask(ExecSpec spec, std::shared_ptr<Starting> starting
     starting->error = std::move(started).error();
     co_return starting->done.Set();
   }
+  CrashPoint("exec.started");
   auto feed = std::make_shared<ProcessFeed>(loop_, *std::move(started), std::move(facts));
   processes_[feed->handle()] = {feed, manner};
   observer_.OnProcess(*this, feed);
@@ -195,6 +197,7 @@ void Session::Follow(std::shared_ptr<ProcessFeed> feed, Manner manner) {
 
 Task<void> Session::FollowTask(std::shared_ptr<ProcessFeed> feed, Manner manner) {
   const ExecOutcome outcome = co_await feed->Wait();
+  CrashPoint("exec.ended");
   Publish(EventKind::kExecEnded, {{"process", std::to_string(feed->handle())},
                                   {"status", std::string(NameOf(outcome.status))},
                                   {"exit_code", std::to_string(outcome.exit_code)},

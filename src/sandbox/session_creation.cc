@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "async/race.h"
+#include "base/crash_point.h"
 #include "sandbox/ids.h"
 
 namespace caisson::sandbox {
@@ -140,7 +141,11 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::Make(Creation* creation) 
   const SessionSpec& spec = creation->spec;
   if (creation->key) {
     CAISSON_CO_ASSIGN(auto known, co_await parts_.journal.FindIdempotent(*creation->key));
-    if (known) co_return co_await Get({owner.tenant}, *known);
+    if (known) {
+      // One that failed was never anybody's; its record gives the key back.
+      CAISSON_CO_ASSIGN(const auto record, co_await Describe({owner.tenant}, *known));
+      if (record.state != SessionState::kFailed) co_return co_await Get({owner.tenant}, *known);
+    }
   }
   if (table_.HasName(owner.tenant, spec.name))
     co_return Error(ErrorCode::kConflict,
@@ -162,6 +167,7 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::Make(Creation* creation) 
   auto session = std::make_shared<Session>(parts_.loop, parts_.events, parts_.clock,
                                            static_cast<SessionObserver&>(*this), record);
   table_.Add(session, std::move(lease));
+  CrashPoint("create.admitted");
   session->Publish(EventKind::kSessionCreated, {{"environment", spec.environment}});
   std::unique_ptr<Sandbox> warm;
   if (parts_.warm != nullptr && spec.warm == WarmUse::kWhenReady)
@@ -191,12 +197,14 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeWarm(Creation* creati
   session->SetTimeout(creation->spec.timeout);
   SessionRecord running = session->record();
   running.state = SessionState::kRunning;
+  CrashPoint("create_warm.claimed");
   if (auto written = co_await parts_.journal.Insert(std::move(running), creation->key); !written) {
     ender_.Sweep(provider, session->record().sandbox_id);
     (void)session->MoveTo(SessionState::kFailed, written.error().message());
     table_.Remove(*session);
     co_return std::move(written).error();
   }
+  CrashPoint("create_warm.recorded");
   co_return co_await Announce(creation, std::move(session));
 }
 
@@ -210,6 +218,7 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeCold(Creation* creati
     table_.Remove(*session);
     co_return std::move(intent).error();
   }
+  CrashPoint("create.intended");
   auto made = co_await async::WithTimeout(&parts_.loop, options_.create_time,
                                           provider.Create(ToSandboxSpec(session->record())));
   if (!made)
@@ -225,6 +234,7 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeCold(Creation* creati
       error = std::move(error).WithCode(ErrorCode::kInvalidArgument);
     co_return Undo(session, nullptr, std::move(error));
   }
+  CrashPoint("create.made");
   session->SetSandbox(**std::move(made));
   session->SetTimeout(creation->spec.timeout);
   SessionRecord running = session->record();
@@ -233,6 +243,7 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::MakeCold(Creation* creati
     if (auto written = co_await parts_.journal.Save(std::move(running)); !written)
       co_return Undo(session, &provider, std::move(written).error());
   }
+  CrashPoint("create.recorded");
   if (parts_.warm != nullptr) parts_.warm->Made(provider, creation->spec);
   co_return co_await Announce(creation, std::move(session));
 }
@@ -244,6 +255,12 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::Announce(Creation* creati
     (void)co_await parts_.journal.Save(session->record());
     ender_.End(session, creation->provider);
     co_return StoppedWhileMade(*session);
+  }
+  if (session->sandbox()->gone()) {
+    // It was lost between its making and now, when nobody looked.
+    ender_.Conclude(session, nullptr, SessionState::kLost, "its sandbox ended as it was made");
+    co_return Error(ErrorCode::kUnavailable, "the sandbox ended as soon as it was made")
+        .WithRemedy("try again");
   }
   if (auto* lease = table_.LeaseOf(session->id())) lease->Made();
   NoteDeadline(*session);

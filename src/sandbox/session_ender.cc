@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "async/race.h"
+#include "base/crash_point.h"
 
 namespace caisson::sandbox {
 namespace {
@@ -38,6 +39,7 @@ Task<void> SessionEnder::EndTask(std::shared_ptr<Session> session, Provider* pro
                         {"reason", kept ? kept->error().message() : "it took too long"}});
   }
   session->mutable_record().stats = co_await EndSandbox(provider, session->sandbox(), sandbox_id);
+  CrashPoint("destroy.gone");
   (void)session->MoveTo(SessionState::kDestroyed, "");  // stopping may become destroyed
   ending_.erase(sandbox_id);
   co_await SaveEnd(std::move(session));
@@ -63,6 +65,7 @@ Task<void> SessionEnder::SaveEnd(std::shared_ptr<Session> session) {
     co_await loop_.Sleep(pause);
     pause = std::min(pause * 2, options_.last_retry);
   }
+  CrashPoint("destroy.ended");
   table_.Remove(*session);
 }
 

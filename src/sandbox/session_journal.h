@@ -23,7 +23,8 @@ class SessionJournal {
   // A new one; with its key, when it has one, at once or not at all. kConflict when the id, the
   // key, or the name among the tenant's live sessions is taken.
   virtual Task<Status> Insert(SessionRecord record, std::optional<IdempotentCreate> key) = 0;
-  // The whole record of a known one.
+  // The whole record of a known one. One that failed gives its key back: whoever comes again with
+  // it gets another session.
   virtual Task<Status> Save(SessionRecord record) = 0;
   virtual Task<Result<std::optional<SessionRecord>>> Find(std::string id) = 0;
   // The id of the session made under this key. kConflict when it was made for another request.

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "async/race.h"
+#include "base/crash_point.h"
 #include "base/units.h"
 #include "sandbox/session_creation.h"
 #include "sandbox/session_recovery.h"
@@ -66,9 +67,14 @@ SessionManager::SessionManager(ManagerParts parts, ManagerOptions options)
       ender_(parts_.loop, options_.ender, table_, parts_.journal, parts_.events, parts_.keeper),
       deadline_changed_(parts_.loop),
       tasks_(parts_.loop),
-      background_(parts_.loop) {}
+      background_(parts_.loop) {
+  for (Provider* provider : parts_.providers)
+    provider->OnLoss([this, provider](const Loss& loss) { OnLoss(*provider, loss); });
+}
 
-SessionManager::~SessionManager() = default;
+SessionManager::~SessionManager() {
+  for (Provider* provider : parts_.providers) provider->OnLoss(nullptr);
+}
 
 Task<Status> SessionManager::Start() {
   CAISSON_CO_TRY(co_await SessionRecovery(*this).Run());
@@ -155,6 +161,7 @@ Task<Result<SessionRecord>> SessionManager::PatchWork(std::shared_ptr<Session> s
     if (!updated)
       co_return Error(ErrorCode::kDeadlineExceeded, "changing the limits took too long");
     if (!*updated) co_return std::move(*updated).error();
+    CrashPoint("patch.applied");
   }
   SessionSpec& spec = session->mutable_record().spec;
   Merge(spec.limits, patch.limits);
@@ -165,6 +172,7 @@ Task<Result<SessionRecord>> SessionManager::PatchWork(std::shared_ptr<Session> s
   NoteDeadline(*session);
   session->Publish(EventKind::kSessionUpdated);
   CAISSON_CO_TRY(co_await parts_.journal.Save(session->record()));
+  CrashPoint("patch.recorded");
   co_return session->record();
 }
 
@@ -202,12 +210,14 @@ Task<Result<SessionRecord>> SessionManager::PauseWork(std::shared_ptr<Session> s
     (void)co_await Call(session->sandbox()->Resume(), "resuming");  // as good as it can be
     co_return std::move(paused).error();
   }
+  CrashPoint("pause.frozen");
   CAISSON_CO_TRY(session->MoveTo(SessionState::kPaused, ""));
   if (auto saved = co_await parts_.journal.Save(session->record()); !saved) {
     (void)co_await Call(session->sandbox()->Resume(), "resuming");
     (void)session->MoveTo(SessionState::kRunning, "");
     co_return std::move(saved).error();
   }
+  CrashPoint("pause.recorded");
   co_return session->record();
 }
 
@@ -221,6 +231,7 @@ Task<Result<SessionRecord>> SessionManager::ResumeWork(std::shared_ptr<Session> 
   if (session->state() == SessionState::kRunning) co_return session->record();
   if (session->state() != SessionState::kPaused) CAISSON_CO_TRY(session->MustBeRunning());
   CAISSON_CO_TRY(co_await Call(session->sandbox()->Resume(), "resuming"));
+  CrashPoint("resume.thawed");
   CAISSON_CO_TRY(session->MoveTo(SessionState::kRunning, ""));
   CAISSON_CO_TRY(co_await parts_.journal.Save(session->record()));
   co_return session->record();
@@ -239,7 +250,9 @@ Task<Status> SessionManager::DestroyWork(std::shared_ptr<Session> session, std::
   if (!session->MoveTo(SessionState::kStopping, std::move(reason))) co_return Status();
   // A full disk does not keep a sandbox alive: it ends all the same. The promise that it stays
   // ended is then kept by its being gone before anybody is told.
+  CrashPoint("destroy.asked");
   const auto saved = co_await parts_.journal.Save(session->record());
+  CrashPoint("destroy.recorded");
   if (!made) co_return Status();  // whoever makes it ends it
   ender_.End(session, *FindProvider(session->record().provider));
   while (!saved && session->state() == SessionState::kStopping)
@@ -297,6 +310,17 @@ void SessionManager::OnSuspect(Session& session) {
   if (session.state() != SessionState::kRunning && session.state() != SessionState::kPaused) return;
   if (closing_ || std::exchange(looking_, true)) return;
   tasks_.Spawn(LookAtSuspects());
+}
+
+// Those that are being made or ended are seen to by whoever does that.
+void SessionManager::OnLoss(const Provider& provider, const Loss& loss) {
+  for (const auto& session : table_.All()) {
+    const SessionRecord& record = session->record();
+    if (record.state != SessionState::kRunning && record.state != SessionState::kPaused) continue;
+    if (record.provider != provider.name() || session->sandbox() == nullptr) continue;
+    if (loss.sandbox_id.empty() ? session->sandbox()->gone() : loss.sandbox_id == record.sandbox_id)
+      ender_.Conclude(session, nullptr, SessionState::kLost, loss.reason);
+  }
 }
 
 // One look at everything serves all who were suspected meanwhile.

@@ -116,6 +116,7 @@ class SessionManager : private SessionObserver {
 
   void OnProcess(Session& session, std::shared_ptr<ProcessFeed> process) override;
   void OnSuspect(Session& session) override;
+  void OnLoss(const Provider& provider, const Loss& loss);
   Task<Result<std::vector<KeptArtifact>>> Keep(Session* session,
                                                std::vector<std::string> globs) override;
 

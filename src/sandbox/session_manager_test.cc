@@ -78,6 +78,16 @@ TEST_F(ManagerTest, TheSameKeyAndRequestGiveTheSameSession) {
   EXPECT_NE(foreign->id(), first->id());
 }
 
+TEST_F(ManagerTest, AKeyWhoseCreateFailedMayBeUsedAgain) {
+  const SessionSpec spec{.idempotency_key = "k1"};
+  provider.script.create_error = Error(ErrorCode::kUnavailable, "not now");
+  EXPECT_FALSE(Run(manager->Create({"acme", "key"}, spec)));
+  provider.script.create_error.reset();
+  auto made = Create(spec);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(Create(spec)->id(), made->id());
+}
+
 TEST_F(ManagerTest, ConcurrentCreatesWithOneKeyShareOneSandbox) {
   provider.script.gate.Clear();
   async::TaskSet tasks(loop);
@@ -256,6 +266,22 @@ TEST_F(ManagerTest, ASandboxThatVanishesMakesItsSessionLost) {
   ASSERT_TRUE(Until([&] { return manager->sessions().size() == 0; }));
   EXPECT_EQ(Recorded(session->id()), SessionState::kLost);
   EXPECT_EQ((*process)->outcome()->status, OutcomeStatus::kLost);
+}
+
+TEST_F(ManagerTest, AProviderThatLosesAllMakesSessionsLostWithItsReason) {
+  auto running = Create();
+  auto paused = Create();
+  ASSERT_TRUE(Run(manager->Pause(mine, paused->id())));
+  provider.LoseAll("the launcher died");
+  EXPECT_EQ(running->state(), SessionState::kLost);
+  EXPECT_EQ(paused->state(), SessionState::kLost);
+  ASSERT_TRUE(Until([&] { return manager->sessions().size() == 0; }));
+  EXPECT_EQ(Recorded(running->id()), SessionState::kLost);
+  EXPECT_EQ(journal.records[paused->id()].reason, "the launcher died");
+  const auto gone = Run(manager->Get(mine, running->id()));
+  EXPECT_EQ(gone.error().code(), ErrorCode::kGone);
+  EXPECT_FALSE(gone.error().remedy().empty());
+  EXPECT_EQ(Create()->state(), SessionState::kRunning);
 }
 
 TEST_F(ManagerTest, TheAuditFindsWhatDoesNotAgree) {

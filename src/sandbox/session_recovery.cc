@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "async/race.h"
+#include "base/crash_point.h"
 
 namespace caisson::sandbox {
 
@@ -12,13 +13,18 @@ Task<Status> SessionRecovery::Run() {
     CAISSON_CO_ASSIGN(auto ids, co_await provider->List());
     held_[std::string(provider->name())] = {ids.begin(), ids.end()};
   }
+  CrashPoint("recovery.listed");
   CAISSON_CO_ASSIGN(auto records, co_await parts.journal.Live());
   std::set<std::string> known;
   for (const auto& record : records) known.insert(record.sandbox_id);
   for (const auto& [name, ids] : held_)
     for (const auto& id : ids)
       if (!known.contains(id)) manager_.ender_.Sweep(*manager_.FindProvider(name), id);
-  for (auto& record : records) co_await Settle(std::move(record));
+  CrashPoint("recovery.swept");
+  for (auto& record : records) {
+    co_await Settle(std::move(record));
+    CrashPoint("recovery.settled");
+  }
   co_return Status();
 }
 
@@ -68,9 +74,11 @@ Task<void> SessionRecovery::Settle(SessionRecord record) {
 Task<Status> SessionRecovery::TakeOver(std::shared_ptr<Session> session, Provider* provider,
                                        SessionState state) {
   CAISSON_CO_ASSIGN(auto sandbox, co_await provider->Adopt(session->record().sandbox_id));
+  CrashPoint("recovery.adopted");
   session->SetSandbox(std::move(sandbox));
   // The freezer goes by the record, also when the crash came between the two.
   CAISSON_CO_TRY(co_await session->AdoptProcesses());
+  CrashPoint("recovery.processes");
   CAISSON_CO_TRY(session->MoveTo(SessionState::kRunning, ""));
   if (state == SessionState::kPaused) {
     CAISSON_CO_TRY(co_await session->sandbox()->Pause());

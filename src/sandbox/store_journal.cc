@@ -109,8 +109,11 @@ Task<Status> StoreJournal::Insert(SessionRecord record, std::optional<Idempotent
 // What ends something is written also when the disk is full.
 Task<Status> StoreJournal::Save(SessionRecord record) {
   const bool ends = record.state == SessionState::kStopping || HasEnded(record.state);
-  auto work = [row = ToStore(record)](store::Database& database) {
-    return store::UpdateSession(database, row);
+  const bool failed = record.state == SessionState::kFailed;
+  auto work = [row = ToStore(record), failed](store::Database& database) -> Status {
+    CAISSON_TRY(store::UpdateSession(database, row));
+    if (!failed) return {};
+    return store::ForgetIdempotent(database, row.id);
   };
   return store_.Write(store::Durability::kSoon, std::move(work),
                       ends ? store::Purpose::kShrink : store::Purpose::kGrow);

@@ -86,6 +86,7 @@ std::unique_ptr<Sandbox> WarmPool::Claim(Provider& provider, const SessionSpec& 
   Shelf& shelf = *found->second;
   shelf.rate.Note(Clock::now());
   wanted_.Wake();
+  DropGone(shelf);
   if (shelf.ready.empty()) {
     ++misses_;
     return nullptr;
@@ -120,6 +121,7 @@ Task<void> WarmPool::FillTask() {
     for (auto at = shelves_.begin(); at != shelves_.end(); ++at) {
       Shelf& shelf = *at->second;
       const auto now = Clock::now();
+      DropGone(shelf);
       DropSurplus(shelf, now);
       if (shelf.ready.size() >= Target(shelf, now) || now < shelf.not_before) continue;
       // Creates go first, for a while: a stream of them without end would starve itself.
@@ -163,6 +165,15 @@ void WarmPool::DropSurplus(Shelf& shelf, Clock::time_point now) {
 }
 
 // Those that have gone by themselves are of no use to anybody.
+void WarmPool::DropGone(Shelf& shelf) {
+  std::erase_if(shelf.ready, [this](const Ready& ready) {
+    if (!ready.sandbox->gone()) return false;
+    held_.erase(ready.sandbox->id());
+    return true;
+  });
+}
+
+// The same for what is known only by asking.
 Task<void> WarmPool::DropDead(Shelf* shelf) {
   if (shelf->ready.empty()) co_return;
   const auto before = Clock::now();

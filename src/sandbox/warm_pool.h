@@ -101,6 +101,7 @@ class WarmPool : public WarmSource {
   Task<bool> MakeOne(Shelf* shelf, WarmKind kind);
   Task<void> EndTask(Provider* provider, std::unique_ptr<Sandbox> sandbox);
   void DropSurplus(Shelf& shelf, Clock::time_point now);
+  void DropGone(Shelf& shelf);
   Task<void> DropDead(Shelf* shelf);
   void End(Shelf& shelf, std::unique_ptr<Sandbox> sandbox);
 

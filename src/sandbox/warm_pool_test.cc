@@ -37,6 +37,17 @@ TEST_F(WarmPoolTest, AFloorIsFilledAndRefilled) {
   EXPECT_EQ(provider.boxes.size(), 1u);
 }
 
+TEST_F(WarmPoolTest, WhatIsKnownToBeGoneIsNotGivenOutAndIsReplaced) {
+  Open();
+  pool->KeepReady(provider, {}, 2);
+  ASSERT_TRUE(Until([&] { return pool->ready() == 2; }));
+  provider.LoseAll("the launcher died");
+  EXPECT_FALSE(pool->Claim(provider, {}));
+  ASSERT_TRUE(Until([&] { return pool->ready() == 2; }));
+  EXPECT_EQ(provider.boxes.size(), 2u);
+  Run(pool->Close());
+}
+
 TEST_F(WarmPoolTest, DemandMakesItGrowAndItsEndMakesItShrink) {
   options.average_over = 50ms;
   options.react_in = 20ms;

@@ -157,6 +157,9 @@ TEST_F(RecordsTest, AnIdempotencyKeyLeadsToItsSessionForTheSameBodyOnly) {
             ErrorCode::kConflict);
   EXPECT_EQ(*FindIdempotent(database_, {"other", "once", "other"}), std::nullopt);
   EXPECT_EQ(InsertIdempotent(database_, key, "s2", 5).error().code(), ErrorCode::kConflict);
+  ASSERT_TRUE(ForgetIdempotent(database_, "s1"));
+  EXPECT_EQ(*FindIdempotent(database_, key), std::nullopt);
+  EXPECT_TRUE(InsertIdempotent(database_, key, "s2", 5));
 }
 
 TEST_F(RecordsTest, PurgingTakesEndedSessionsWithAllThatHangsOnThem) {

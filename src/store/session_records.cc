@@ -204,6 +204,10 @@ Status InsertIdempotent(Database& database, const IdempotencyKey& key, std::stri
       {key.tenant, key.key, key.digest, session_id, now_ms});
 }
 
+Status ForgetIdempotent(Database& database, std::string_view session_id) {
+  return database.Run("DELETE FROM idempotency WHERE session_id = ?", {session_id});
+}
+
 Result<std::vector<std::string>> PurgeSessions(Database& database, int64_t before_ms, int limit) {
   std::vector<std::string> ids;
   CAISSON_TRY(database.Each("SELECT id FROM sessions WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?",

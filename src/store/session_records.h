@@ -98,6 +98,8 @@ Result<std::optional<std::string>> FindIdempotent(Database& database, const Idem
 // kConflict when the key is taken.
 Status InsertIdempotent(Database& database, const IdempotencyKey& key, std::string_view session_id,
                         int64_t now_ms);
+// Frees the key, if any, that the session was made under.
+Status ForgetIdempotent(Database& database, std::string_view session_id);
 
 // Forgets sessions that ended before `before_ms` with their labels and execs, and idempotency keys
 // older than that, at most `limit` sessions at a time. Gives the ids forgotten.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/crash_point.h"
 #include "base/text.h"
 #include "store/migrations.h"
 
@@ -136,8 +137,10 @@ bool Writer::RunTogether(std::vector<Item>& group) {
       item.result = committing_.Nested([&] { return item.work(committing_); });
       if (IsNoSpace(item.result) || !committing_.in_transaction()) return item.result;
     }
+    CrashPoint("store.uncommitted");
     return {};
   });
+  CrashPoint("store.committed");
   return committed.has_value();
 }
 
@@ -223,6 +226,7 @@ void Writer::FlushLoop() {
       if (options_.observer != nullptr) options_.observer->BeforeFlush();
     }
     const Status flushed = Flush();
+    CrashPoint("store.flushed");
     for (Item& item : group) item.done(flushed);
     if (const Status tidy = CheckpointWhenDue(); !tidy) Fail(tidy.error());
   }

@@ -13,6 +13,7 @@ CAISSON_HOOKS = BUILD / "caisson-hooks"
 DRIVER = BUILD / "driver"
 DRIVER_HOOKS = BUILD / "driver-hooks"
 PROBE = BUILD / "probe"
+FAULTS = BUILD / "faults.so"
 
 IS_ROOT = os.geteuid() == 0
 

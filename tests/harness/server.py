@@ -175,6 +175,17 @@ class Api:
         self.delete(f"/api/sessions/{session['session_id']}").expect(204)
 
 
+def wait_until(condition, what, seconds=DEADLINE):
+    """The first true value of the condition, or a failure that says what was awaited."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
 class Server:
     def __init__(self, data_dir, arguments=(), auth="none", env=None, binary=paths.CAISSON):
         self.data_dir = str(data_dir)
@@ -244,6 +255,23 @@ class Server:
 
     def kill(self):
         return self.stop(signal.SIGKILL)
+
+    def launcher(self):
+        """The pid of the launcher that works for this data directory, whoever started it; or None."""
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    arguments = file.read().decode(errors="replace").split("\0")
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    state = file.read().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if arguments[0] == "caisson-launcher" and "--listen" in arguments and state != "Z":
+                if f"{self.data_dir}/native" in arguments:
+                    return int(entry)
+        return None
 
     def end_launcher(self):
         """Ends what outlives the server: the launcher and every sandbox it holds."""

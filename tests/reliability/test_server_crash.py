@@ -5,19 +5,9 @@ import subprocess
 import time
 
 from harness import paths
-from harness.server import DEADLINE, Server
+from harness.server import DEADLINE, Server, wait_until
 
 import pytest
-
-
-def wait_until(condition, what, seconds=DEADLINE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 def state_of(api, session):
@@ -104,10 +94,10 @@ def test_when_the_launcher_dies_its_sessions_are_lost_and_said_so(server):
     session = api.create()
     api.close()
     server.kill()
-    with open(f"/proc/{launcher_of(server)}/comm", encoding="utf-8") as comm:
+    with open(f"/proc/{server.launcher()}/comm", encoding="utf-8") as comm:
         assert comm.read().startswith("caisson-launch")
-    os.kill(launcher_of(server), 9)
-    wait_until(lambda: launcher_of(server) is None, "the launcher is gone")
+    os.kill(server.launcher(), 9)
+    wait_until(lambda: server.launcher() is None, "the launcher is gone")
     subprocess.run([paths.CAISSON, "sweep"], check=True, stdout=subprocess.DEVNULL)
     server.start()
     api = server.api()
@@ -116,24 +106,6 @@ def test_when_the_launcher_dies_its_sessions_are_lost_and_said_so(server):
     fresh = api.create()
     assert api.run(fresh, "echo new")["stdout"] == "new\n"
     api.destroy(fresh)
-
-
-def launcher_of(server):
-    """The pid of the launcher that works for the server's data directory."""
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                arguments = file.read().decode(errors="replace").split("\0")
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                state = file.read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        if arguments[0] == "caisson-launcher" and "--listen" in arguments and state != "Z":
-            if f"{server.data_dir}/native" in arguments:
-                return int(entry)
-    return None
 
 
 def test_a_second_server_on_the_same_data_refuses(server):

@@ -1,6 +1,7 @@
 #include "providers/native/launcher_client.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -150,15 +151,22 @@ Task<Result<std::unique_ptr<LauncherClient>>> LauncherClient::Start(async::Loop*
             *refusal = ToError(*failed);  // it could not start
         }
       },
-      [] {});
+      [raw] {
+        if (raw->on_closed_) raw->on_closed_();
+      });
   auto hello = co_await raw->Call<w::HelloReply>(w::Hello{});
   if (!hello) co_return refusal->has_value() ? **refusal : std::move(hello).error();
   client->hello_ = std::move(hello->reply);
+  client->answered_ = true;
   co_return client;
 }
 
 LauncherClient::~LauncherClient() {
   if (channel_) channel_->Close();
+  if (answered_ || pid_ <= 0) return;
+  kill(pid_, SIGKILL);  // it serves nobody, and most have died already
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 Error LauncherClient::ToError(const w::Failed& failed) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class LauncherClient {
   // starts one.
   static Task<Result<std::unique_ptr<LauncherClient>>> Start(async::Loop* loop, LauncherPaths paths,
                                                              Keeping keeping, Pooling pooling);
+  // Lets a launcher go on. One that we started and that never answered is ended.
   ~LauncherClient();
 
   const wire::launcher::HelloReply& hello() const { return hello_; }
@@ -58,10 +60,20 @@ class LauncherClient {
     co_return Answer<Reply>{*std::move(reply), std::move(packet->fds)};
   }
 
-  // Called with the id of each sandbox that ended without being asked to.
-  void OnLost(std::function<void(const wire::launcher::Lost&)> handler) {
-    on_lost_ = std::move(handler);
+  // Whether the launcher has gone, and every sandbox it made with it.
+  bool closed() const { return channel_->closed(); }
+
+  // `on_closed` runs once, when the launcher has gone; it must not let go of this object. `on_lost`
+  // runs for each sandbox that ended without being asked to.
+  void Observe(std::function<void()> on_closed,
+               std::function<void(const wire::launcher::Lost&)> on_lost) {
+    on_closed_ = std::move(on_closed);
+    on_lost_ = std::move(on_lost);
   }
+
+  // Roots that this launcher has been told about.
+  bool KnowsRoot(const std::string& key) const { return roots_.contains(key); }
+  void NoteRoot(std::string key) { roots_.insert(std::move(key)); }
 
  private:
   LauncherClient() = default;
@@ -70,6 +82,9 @@ class LauncherClient {
   std::shared_ptr<RpcChannel> channel_;
   wire::launcher::HelloReply hello_;
   pid_t pid_ = -1;
+  bool answered_ = false;
+  std::set<std::string> roots_;
+  std::function<void()> on_closed_;
   std::function<void(const wire::launcher::Lost&)> on_lost_;
 };
 

@@ -18,12 +18,18 @@ using sandbox::SandboxSpec;
 
 namespace {
 
+Error OpenError(Error error) {
+  if (error.code() == ErrorCode::kResourceExhausted)
+    return error;  // nothing is wrong with the path
+  const bool absent = error.sys_errno() == ENOENT;
+  return std::move(error)
+      .WithCode(absent ? ErrorCode::kNotFound : ErrorCode::kPermissionDenied)
+      .WithRemedy("give a path on the host that exists and that you may read");
+}
+
 Result<sys::UniqueFd> OpenPath(const std::string& path, const std::string& what) {
   sys::UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd)
-    return Error::FromErrno("open " + what + " " + path)
-        .WithCode(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kPermissionDenied)
-        .WithRemedy("give a path on the host that exists and that you may read");
+  if (!fd) return OpenError(Error::FromErrno("open " + what + " " + path));
   return fd;
 }
 
@@ -98,12 +104,13 @@ Task<Result<std::unique_ptr<NativeProvider>>> NativeProvider::Open(async::Loop* 
                                                                    LauncherPaths paths,
                                                                    Keeping keeping,
                                                                    Pooling pooling) {
-  auto launcher = co_await LauncherClient::Start(loop, paths, keeping, pooling);
+  auto launcher = co_await LauncherLink::Open(loop, paths, keeping, pooling);
   if (!launcher) co_return std::move(launcher).error();
   std::unique_ptr<NativeProvider> provider(
       new NativeProvider(*loop, std::move(paths), *std::move(launcher)));
   // The first create does not wait for it. What went wrong with it the first create says.
-  if (pooling == Pooling::kOn) (void)co_await provider->PrepareRoot("host", "");
+  if (pooling == Pooling::kOn)
+    (void)co_await provider->PrepareRoot(provider->launcher_->last(), "host", "");
   co_return provider;
 }
 
@@ -114,20 +121,23 @@ sandbox::ProviderCapabilities NativeProvider::capabilities() const {
           .watch = true,
           .adoption = true,
           .strict_profile = true,
-          .isolation = LevelOf(launcher_->hello())};
+          .isolation = LevelOf(host())};
 }
 
-Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, std::string rootfs) {
+Task<Result<std::string>> NativeProvider::PrepareRoot(Launcher launcher, std::string environment,
+                                                      std::string rootfs) {
   const bool host = rootfs.empty() && (environment.empty() || environment == "host");
   const auto now = std::chrono::steady_clock::now();
-  if (host && host_root_ && now - host_root_time_ < std::chrono::seconds(1)) co_return *host_root_;
+  if (host && host_root_ && now - host_root_time_ < std::chrono::seconds(1) &&
+      launcher->KnowsRoot(*host_root_))
+    co_return *host_root_;
   auto plan = PlanRoot(environment, rootfs, paths_.state_dir + "/cache");
   if (!plan) co_return std::move(plan).error();
   if (host) {
     host_root_ = plan->key;
     host_root_time_ = now;
   }
-  if (registered_.contains(plan->key)) co_return plan->key;
+  if (launcher->KnowsRoot(plan->key)) co_return plan->key;
   l::RegisterRoot root;
   root.key = plan->key;
   std::vector<sys::UniqueFd> held;
@@ -138,17 +148,14 @@ Task<Result<std::string>> NativeProvider::PrepareRoot(std::string environment, s
     fds.push_back(fd.get());
     held.push_back(std::move(fd));
   }
-  auto done = co_await launcher_->Call<l::Done>(std::move(root), std::move(fds));
-  if (!done) {
-    host_root_.reset();
-    co_return std::move(done).error();
-  }
-  registered_.insert(plan->key);
+  auto done = co_await launcher->Call<l::Done>(std::move(root), std::move(fds));
+  if (!done) co_return std::move(done).error();
+  launcher->NoteRoot(plan->key);
   co_return plan->key;
 }
 
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSpec spec) {
-  CAISSON_CO_TRY(sandbox::CheckIsolation(LevelOf(launcher_->hello()), spec.min_isolation));
+  CAISSON_CO_TRY(sandbox::CheckIsolation(LevelOf(host()), spec.min_isolation));
   const bool strict = spec.profile == sandbox::Profile::kStrict;
   l::Create create;
   CAISSON_CO_ASSIGN(create.limits, CompleteLimits(spec));
@@ -156,7 +163,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
   create.hostname = spec.hostname.empty() ? "caisson" : spec.hostname;
   if (create.hostname.size() > 63)
     co_return Error(ErrorCode::kInvalidArgument, "the host name is longer than 63 bytes");
-  const bool single = launcher_->hello().rootless != 0 && strict && spec.user.empty();
+  const bool single = host().rootless != 0 && strict && spec.user.empty();
   create.user = !spec.user.empty() ? spec.user : strict && !single ? "1000" : "0";
   create.profile = strict ? l::Profile::kStrict : l::Profile::kDefault;
   create.disk_backend = static_cast<l::DiskBackend>(spec.disk_backend);
@@ -171,27 +178,39 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Create(SandboxSp
     fds.push_back(fd.get());
     held.push_back(std::move(fd));
   }
-  CAISSON_CO_ASSIGN(create.root_key, co_await PrepareRoot(spec.environment, spec.rootfs));
+  // What a launcher made before it died has died with it, so the next one may be asked again.
+  for (int attempt = 1;; ++attempt) {
+    CAISSON_CO_ASSIGN(auto launcher, co_await launcher_->Get());
+    auto made = co_await CreateWith(launcher, create, fds, spec);
+    if (made || !launcher->closed() || attempt == 2) co_return made;
+  }
+}
+
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::CreateWith(Launcher launcher,
+                                                                           l::Create create,
+                                                                           std::vector<int> fds,
+                                                                           SandboxSpec spec) {
+  CAISSON_CO_ASSIGN(create.root_key, co_await PrepareRoot(launcher, spec.environment, spec.rootfs));
   const std::string id = create.id;
-  auto created = co_await launcher_->Call<l::Created>(std::move(create), std::move(fds));
+  auto created = co_await launcher->Call<l::Created>(std::move(create), std::move(fds));
   if (!created) co_return std::move(created).error();
-  auto taken = co_await Take(id, std::move(created->reply), std::move(created->fds),
+  auto taken = co_await Take(launcher, id, std::move(created->reply), std::move(created->fds),
                              std::move(spec), Origin::kCreated);
   if (!taken) {
     auto error = std::move(taken).error();
-    (void)co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
+    (void)co_await launcher->Call<l::Destroyed>(l::Destroy{id});
     co_return error;
   }
   co_return taken;
 }
 
-Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string id,
-                                                                     l::Created created,
-                                                                     std::vector<sys::UniqueFd> fds,
-                                                                     SandboxSpec spec,
-                                                                     Origin origin) {
+Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(
+    Launcher launcher, std::string id, l::Created created, std::vector<sys::UniqueFd> fds,
+    SandboxSpec spec, Origin origin) {
   if (fds.size() != 1u + created.memory_events + created.pids_events)
-    co_return Error(ErrorCode::kProtocol, "the launcher sent other descriptors than it said");
+    co_return Error(ErrorCode::kResourceExhausted,
+                    "the sandbox's descriptors could not be received: too many are open")
+        .WithRemedy("raise the limit of open files (ulimit -n), or destroy other sandboxes");
   sys::UniqueFd control = std::move(fds[0]);
   LimitEvents events(created.memory_events != 0 ? std::move(fds[1]) : sys::UniqueFd(),
                      created.pids_events != 0 ? std::move(fds.back()) : sys::UniqueFd());
@@ -201,7 +220,7 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string
                            spec.limits.output_bytes.value_or(limits.output_bytes),
                            spec.limits.open_files.value_or(limits.open_files)};
   sandbox::SandboxReport report{
-      "native", std::string(NameOf(LevelOf(launcher_->hello()))), {}, ToStates(created.limits)};
+      "native", std::string(NameOf(LevelOf(launcher->hello()))), {}, ToStates(created.limits)};
   for (auto& fact : created.isolation)
     report.isolation.push_back({std::move(fact.name), std::move(fact.value)});
   report.limits.push_back(
@@ -219,21 +238,25 @@ Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Take(std::string
   auto opened = co_await InitClient::Open(&loop_, std::move(control), std::move(rlimits));
   if (!opened) co_return std::move(opened).error();
   std::shared_ptr<InitClient> init = *std::move(opened);
-  auto made = std::make_unique<NativeSandbox>(std::move(id), *launcher_, init, std::move(events),
-                                              std::move(report), std::move(defaults));
+  auto made =
+      std::make_unique<NativeSandbox>(std::move(id), std::move(launcher), init, std::move(events),
+                                      std::move(report), std::move(defaults));
   co_return std::unique_ptr<sandbox::Sandbox>(std::move(made));
 }
 
 Task<Status> NativeProvider::Shutdown() {
-  auto done = co_await launcher_->Call<l::Done>(l::Shutdown{});
+  CAISSON_CO_ASSIGN(auto launcher, co_await launcher_->Get());
+  launcher_->Retire();
+  auto done = co_await launcher->Call<l::Done>(l::Shutdown{});
   if (!done) co_return std::move(done).error();
   co_return Status();
 }
 
 Task<Result<std::vector<std::string>>> NativeProvider::List() {
+  CAISSON_CO_ASSIGN(auto launcher, co_await launcher_->Get());
   std::vector<std::string> all;
   for (;;) {
-    auto page = co_await launcher_->Call<l::Sandboxes>(l::List{all.empty() ? "" : all.back()});
+    auto page = co_await launcher->Call<l::Sandboxes>(l::List{all.empty() ? "" : all.back()});
     if (!page) co_return std::move(page).error();
     if (page->reply.ids.empty()) co_return all;
     all.insert(all.end(), page->reply.ids.begin(), page->reply.ids.end());
@@ -241,18 +264,34 @@ Task<Result<std::vector<std::string>>> NativeProvider::List() {
 }
 
 Task<Result<std::unique_ptr<sandbox::Sandbox>>> NativeProvider::Adopt(std::string id) {
+  CAISSON_CO_ASSIGN(auto launcher, co_await launcher_->Get());
   // A frozen init answers nobody. Where there is no freezer, nothing is frozen.
-  (void)co_await launcher_->Call<l::Done>(l::Freeze{id, l::Freezer::kThaw});
-  auto adopted = co_await launcher_->Call<l::Adopted>(l::Adopt{id});
+  (void)co_await launcher->Call<l::Done>(l::Freeze{id, l::Freezer::kThaw});
+  auto adopted = co_await launcher->Call<l::Adopted>(l::Adopt{id});
   if (!adopted) co_return std::move(adopted).error();
-  co_return co_await Take(id, std::move(adopted->reply.created), std::move(adopted->fds), {},
-                          Origin::kAdopted);
+  co_return co_await Take(std::move(launcher), id, std::move(adopted->reply.created),
+                          std::move(adopted->fds), {}, Origin::kAdopted);
 }
 
 Task<Status> NativeProvider::Remove(std::string id) {
-  auto destroyed = co_await launcher_->Call<l::Destroyed>(l::Destroy{id});
+  CAISSON_CO_ASSIGN(auto launcher, co_await launcher_->Get());
+  auto destroyed = co_await launcher->Call<l::Destroyed>(l::Destroy{id});
   if (!destroyed) co_return std::move(destroyed).error();
   co_return Status();
+}
+
+void NativeProvider::OnLoss(std::function<void(const sandbox::Loss&)> handler) {
+  if (!handler) return launcher_->Observe(nullptr, nullptr);
+  launcher_->Observe(
+      [handler] {
+        handler({"", "the launcher that held its sandbox died, and the sandbox with it"});
+      },
+      [handler](const l::Lost& lost) {
+        handler({lost.id, lost.out_of_memory != 0
+                              ? "its sandbox reached its memory limit with nothing left to free, "
+                                "and the kernel ended it"
+                              : "its sandbox ended by itself"});
+      });
 }
 
 }  // namespace caisson::native

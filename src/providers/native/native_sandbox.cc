@@ -238,11 +238,11 @@ Status CheckPossible(const l::Limits& limits) {
   return {};
 }
 
-NativeSandbox::NativeSandbox(std::string id, LauncherClient& launcher,
+NativeSandbox::NativeSandbox(std::string id, std::shared_ptr<LauncherClient> launcher,
                              std::shared_ptr<InitClient> init, LimitEvents events,
                              sandbox::SandboxReport report, SandboxDefaults defaults)
     : id_(std::move(id)),
-      launcher_(launcher),
+      launcher_(std::move(launcher)),
       init_(std::move(init)),
       events_(std::make_shared<const LimitEvents>(std::move(events))),
       before_(events_->Read()),
@@ -258,7 +258,9 @@ Error NativeSandbox::WhyItEnded() const {
                                        " reached its memory limit with nothing left to free, and "
                                        "the kernel ended it")
         .WithRemedy("make a new one with more memory");
-  return Error(ErrorCode::kGone, "sandbox " + id_ + " has ended").WithRemedy("make a new one");
+  return Error(ErrorCode::kGone,
+               "sandbox " + id_ + " has ended" + (launcher_->closed() ? ": its launcher died" : ""))
+      .WithRemedy("make a new one");
 }
 
 Task<Result<std::unique_ptr<sandbox::Process>>> NativeSandbox::Start(sandbox::ExecSpec spec) {
@@ -368,7 +370,7 @@ Task<Status> NativeSandbox::SetOpenFiles(uint32_t open_files) {
 Task<Result<std::vector<sandbox::LimitState>>> NativeSandbox::Update(sandbox::Limits limits) {
   const l::Limits asked = ToWire(limits);
   CAISSON_CO_TRY(CheckPossible(asked));
-  auto updated = co_await launcher_.Call<l::Updated>(l::Update{id_, asked});
+  auto updated = co_await launcher_->Call<l::Updated>(l::Update{id_, asked});
   if (!updated) co_return std::move(updated).error();
   auto states = ToStates(updated->reply.limits);
   if (limits.open_files) {
@@ -398,7 +400,7 @@ Task<Result<std::vector<sandbox::LimitState>>> NativeSandbox::Update(sandbox::Li
 }
 
 Task<Status> NativeSandbox::SetFrozen(l::Freezer state) {
-  auto done = co_await launcher_.Call<l::Done>(l::Freeze{id_, state});
+  auto done = co_await launcher_->Call<l::Done>(l::Freeze{id_, state});
   if (!done) co_return std::move(done).error();
   co_return Status();
 }
@@ -406,7 +408,7 @@ Task<Status> NativeSandbox::Pause() { return SetFrozen(l::Freezer::kFreeze); }
 Task<Status> NativeSandbox::Resume() { return SetFrozen(l::Freezer::kThaw); }
 
 Task<Result<SandboxStats>> NativeSandbox::Stats() {
-  auto stats = co_await launcher_.Call<l::StatsReply>(l::Stats{id_});
+  auto stats = co_await launcher_->Call<l::StatsReply>(l::Stats{id_});
   if (!stats) co_return std::move(stats).error();
   co_return ToStats(stats->reply.counters);
 }
@@ -414,7 +416,7 @@ Task<Result<SandboxStats>> NativeSandbox::Stats() {
 Task<Result<SandboxStats>> NativeSandbox::Destroy() {
   if (std::exchange(destroyed_, true))
     co_return Error(ErrorCode::kGone, "sandbox " + id_ + " has been destroyed already");
-  auto destroyed = co_await launcher_.Call<l::Destroyed>(l::Destroy{id_});
+  auto destroyed = co_await launcher_->Call<l::Destroyed>(l::Destroy{id_});
   init_->Close();
   // It ended by itself before: that is what was asked for.
   if (!destroyed && destroyed.error().code() == ErrorCode::kNotFound) co_return SandboxStats{};

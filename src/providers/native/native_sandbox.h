@@ -22,15 +22,16 @@ struct SandboxDefaults {
 
 class NativeSandbox : public sandbox::Sandbox {
  public:
-  // `launcher` outlives it.
-  NativeSandbox(std::string id, LauncherClient& launcher, std::shared_ptr<InitClient> init,
-                LimitEvents events, sandbox::SandboxReport report, SandboxDefaults defaults);
+  NativeSandbox(std::string id, std::shared_ptr<LauncherClient> launcher,
+                std::shared_ptr<InitClient> init, LimitEvents events, sandbox::SandboxReport report,
+                SandboxDefaults defaults);
   // Lets go of the sandbox without destroying it.
   ~NativeSandbox() override;
 
   async::Loop& loop() const override { return init_->loop(); }
   const std::string& id() const override { return id_; }
   const sandbox::SandboxReport& report() const override { return report_; }
+  bool gone() const override { return destroyed_ || launcher_->closed() || init_->closed(); }
   Task<Result<std::unique_ptr<sandbox::Process>>> Start(sandbox::ExecSpec spec) override;
   Task<Result<std::unique_ptr<sandbox::Process>>> Attach(uint32_t handle, uint64_t stdout_from,
                                                          uint64_t stderr_from) override;
@@ -49,7 +50,7 @@ class NativeSandbox : public sandbox::Sandbox {
   Task<Status> SetFrozen(wire::launcher::Freezer state);
 
   std::string id_;
-  LauncherClient& launcher_;
+  std::shared_ptr<LauncherClient> launcher_;  // the one that made it
   std::shared_ptr<InitClient> init_;
   std::shared_ptr<const LimitEvents> events_;
   LimitCounts before_;  // of the cgroup's former sandboxes
