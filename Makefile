@@ -49,7 +49,7 @@ asan: ## unit and functional tests under AddressSanitizer and UBSan
 	@scripts/install.sh test
 	@$(PYTHON) scripts/test.py --only asan
 
-tsan: ## unit tests under ThreadSanitizer
+tsan: ## unit tests and the server's functional tests under ThreadSanitizer
 	@scripts/install.sh test
 	@$(PYTHON) scripts/test.py --only tsan
 

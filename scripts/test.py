@@ -81,6 +81,8 @@ SUITES = [
            minutes=40, needs="tests/functional/test_*.py"),
     gtest("tsan-unit", "build/tsan", "tsan", targets=("unit_tests",), by_default=False,
           needs="src/**/*_test.cc"),
+    pytest("tsan-server", *files("tests/functional/test_server*.py"), preset="tsan",
+           targets=("caisson", "driver"), minutes=40, by_default=False),
     Suite("fuzz", [PYTHON, "scripts/fuzz.py", "--seconds", str(FUZZ_SECONDS), "--junit",
                    f"{REPORTS}/fuzz.xml"], preset="", minutes=60, needs="fuzz/*_fuzz.cc"),
 ]
