@@ -72,6 +72,7 @@ void Channel::Shrink() {
   if (begin_ == end_ && buffer_.size() > kFirstBuffer) {
     buffer_ = std::string();
     begin_ = end_ = 0;
+    filled_ = false;
   }
 }
 
@@ -83,12 +84,13 @@ Channel::Fill Channel::TryFill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (end_ == buffer_.size())
+  if (end_ == buffer_.size() || filled_)
     buffer_.resize(std::clamp(buffer_.size() * 4, kFirstBuffer, kMaxBuffer));
   const IoResult result = transport_->Read(buffer_.data() + end_, buffer_.size() - end_);
   switch (result.kind) {
     case IoResult::Kind::kBytes:
       end_ += result.bytes;
+      filled_ = end_ == buffer_.size();
       return Fill::kGot;
     case IoResult::Kind::kWaitReadable:
     case IoResult::Kind::kWaitWritable:

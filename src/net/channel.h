@@ -82,6 +82,7 @@ class Channel {
   Clock::duration write_timeout_;
   std::string buffer_;
   size_t begin_ = 0, end_ = 0;
+  bool filled_ = false;  // the last read took all the room there was: more is likely to wait
   async::Event space_;
   bool read_wants_write_ = false;
   bool write_wants_read_ = false;
