@@ -10,15 +10,28 @@
 
 namespace caisson {
 
-std::string RandomBytes(size_t size) {
-  std::string bytes(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got = getrandom(bytes.data() + done, size - done, 0);
+namespace {
+
+void Fill(void* to, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = getrandom(static_cast<char*>(to) + done, size - done, 0);
     if (got < 0 && errno != EINTR) std::abort();
     done += static_cast<size_t>(std::max<ssize_t>(got, 0));
   }
+}
+
+}  // namespace
+
+std::string RandomBytes(size_t size) {
+  std::string bytes(size, '\0');
+  Fill(bytes.data(), size);
   return bytes;
+}
+
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  Fill(&number, sizeof number);
+  return number;
 }
 
 std::string RandomBase62(size_t size) {

@@ -1,7 +1,8 @@
 #include "providers/native/init_client.h"
 
 #include <cerrno>
-#include <random>
+
+#include "base/random.h"
 
 namespace caisson::native {
 
@@ -16,9 +17,8 @@ Task<Result<std::unique_ptr<InitClient>>> InitClient::Open(async::Loop* loop, sy
   client->channel_->Start([raw](const wire::Header& header,
                                 const sys::Packet& packet) { raw->OnEvent(header, packet); },
                           [raw] { raw->MarkLost(); });
-  std::random_device random;
   w::Hello hello;
-  hello.epoch = (uint64_t{random()} << 32) | random();
+  hello.epoch = RandomNumber();
   const bool limits = !rlimits.empty();
   // Both go out at once: one round trip.
   auto greeting = raw->channel_->Begin(hello);

@@ -1,6 +1,6 @@
 #include "providers/native/rpc_channel.h"
 
-#include <random>
+#include "base/random.h"
 
 namespace caisson::native {
 
@@ -21,7 +21,7 @@ RpcChannel::RpcChannel(async::Loop& loop, sys::UniqueFd socket, Descriptors desc
       socket_(std::move(socket)),
       watch_(loop, socket_.get()),
       descriptors_(descriptors),
-      last_tag_(std::random_device()()),
+      last_tag_(static_cast<uint32_t>(RandomNumber())),
       tasks_(loop) {
   (void)sys::SetNonBlocking(socket_.get());
 }
