@@ -27,10 +27,13 @@ Task<Status> EventStream::Begin() {
 }
 
 Task<Status> EventStream::Send(std::string name, json::Object message, std::string id) {
-  std::string text = json::Write(message);
+  return SendText(std::move(name), json::Write(message), std::move(id));
+}
+
+Task<Status> EventStream::SendText(std::string name, std::string message, std::string id) {
   if (auto* sse = std::get_if<net::SseWriter>(&writer_))
-    return sse->Send({std::move(name), std::move(text), std::move(id)});
-  return std::get<net::NdjsonWriter>(writer_).Send(std::move(text));
+    return sse->Send({std::move(name), std::move(message), std::move(id)});
+  return std::get<net::NdjsonWriter>(writer_).Send(std::move(message));
 }
 
 Task<Status> EventStream::Heartbeat() {

@@ -23,6 +23,8 @@ class EventStream {
   Task<Status> Begin();
   // `name` is the event of SSE; `id` lets a client come back (Last-Event-ID), and may be empty.
   Task<Status> Send(std::string name, json::Object message, std::string id = {});
+  // The same with a message that is written already, as json::Write does.
+  Task<Status> SendText(std::string name, std::string message, std::string id = {});
   Task<Status> Heartbeat();
   Task<Status> Finish();
 

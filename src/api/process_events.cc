@@ -1,6 +1,7 @@
 #include "api/process_events.h"
 
 #include "api/session_json.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace caisson::api {
@@ -21,34 +22,44 @@ size_t OpenTail(std::string_view bytes) {
   return 0;
 }
 
-json::Object OutputEvent(sandbox::Stream stream, uint64_t offset, std::string_view bytes) {
-  json::Object event{{"type", NameOf(stream)}, {"offset", offset}};
-  if (IsUtf8(bytes))
-    event["data"] = bytes;
-  else
-    event["data_base64"] = ToBase64(bytes);
+ProcessEvent OutputEvent(sandbox::Stream stream, uint64_t offset, std::string_view bytes) {
+  const std::string_view name = NameOf(stream);
+  ProcessEvent event{name, {}};
+  event.json.reserve(bytes.size() + bytes.size() / 8 + 4096);
+  event.json += Concat({R"({"type":")", name, R"(","offset":)", std::to_string(offset)});
+  if (IsUtf8(bytes)) {
+    event.json += R"(,"data":)";
+    json::AppendString(event.json, bytes);
+  } else {
+    event.json += Concat({R"(,"data_base64":")", ToBase64(bytes), "\""});
+  }
+  event.json += '}';
   return event;
 }
 
 }  // namespace
 
-json::Object StartedEvent(const sandbox::ProcessFeed& process) {
-  return {{"type", "started"}, {"process_id", process.handle()}, {"pid", process.pid()}};
+ProcessEvent StartedEvent(const sandbox::ProcessFeed& process) {
+  return {"started",
+          json::Write(json::Object{
+              {"type", "started"}, {"process_id", process.handle()}, {"pid", process.pid()}})};
 }
 
-void ProcessEvents::Flush(sandbox::Stream stream, std::vector<json::Object>& to) {
+void ProcessEvents::Flush(sandbox::Stream stream, std::vector<ProcessEvent>& to) {
   Held& held = HeldOf(stream);
   if (held.bytes.empty()) return;
   to.push_back(OutputEvent(stream, held.offset, held.bytes));
   held.bytes.clear();
 }
 
-std::vector<json::Object> ProcessEvents::Take(sandbox::FeedItem item) {
-  std::vector<json::Object> events;
+std::vector<ProcessEvent> ProcessEvents::Take(sandbox::FeedItem item) {
+  std::vector<ProcessEvent> events;
   if (auto* chunk = std::get_if<sandbox::OutputChunk>(&item)) {
     Held& held = HeldOf(chunk->stream);
-    if (held.bytes.empty()) held.offset = chunk->offset;
-    held.bytes += chunk->data;
+    if (held.bytes.empty())
+      held = {chunk->offset, std::move(chunk->data)};
+    else
+      held.bytes += chunk->data;
     const size_t ready = held.bytes.size() - OpenTail(held.bytes);
     if (ready > 0) {
       events.push_back(
@@ -58,14 +69,16 @@ std::vector<json::Object> ProcessEvents::Take(sandbox::FeedItem item) {
     }
   } else if (const auto* gap = std::get_if<sandbox::OutputGap>(&item)) {
     Flush(gap->stream, events);
-    events.push_back(
-        {{"type", "gap"}, {"stream", NameOf(gap->stream)}, {"from", gap->from}, {"to", gap->to}});
+    events.push_back({"gap", json::Write(json::Object{{"type", "gap"},
+                                                      {"stream", NameOf(gap->stream)},
+                                                      {"from", gap->from},
+                                                      {"to", gap->to}})});
   } else {
     Flush(sandbox::Stream::kStdout, events);
     Flush(sandbox::Stream::kStderr, events);
     json::Object ended{{"type", "ended"}};
     AddOutcome(ended, std::get<sandbox::ExecOutcome>(item));
-    events.push_back(std::move(ended));
+    events.push_back({"ended", json::Write(ended)});
   }
   return events;
 }

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "json/json.h"
@@ -15,20 +16,25 @@
 
 namespace caisson::api {
 
-json::Object StartedEvent(const sandbox::ProcessFeed& process);
+// One message, written out: output is most of what a server sends, and needs no values for it.
+struct ProcessEvent {
+  std::string_view type;
+  std::string json;
+};
+ProcessEvent StartedEvent(const sandbox::ProcessFeed& process);
 
 class ProcessEvents {
  public:
   // The messages for one item of a feed. A character whose bytes come in two chunks is kept whole:
   // its first bytes wait for the rest.
-  std::vector<json::Object> Take(sandbox::FeedItem item);
+  std::vector<ProcessEvent> Take(sandbox::FeedItem item);
 
  private:
   struct Held {
     uint64_t offset = 0;
     std::string bytes;
   };
-  void Flush(sandbox::Stream stream, std::vector<json::Object>& to);
+  void Flush(sandbox::Stream stream, std::vector<ProcessEvent>& to);
   Held& HeldOf(sandbox::Stream stream) { return stream == sandbox::Stream::kStdout ? out_ : err_; }
 
   Held out_, err_;

@@ -27,7 +27,7 @@ Task<Arrival> NextOf(async::Loop* loop, FeedSource* source) {
 Task<Status> StreamEvents(async::Loop* loop, EventStream* stream, sandbox::ProcessFeed* process,
                           FeedSource* source) {
   CAISSON_CO_TRY(co_await stream->Begin());
-  CAISSON_CO_TRY(co_await stream->Send("started", StartedEvent(*process)));
+  CAISSON_CO_TRY(co_await stream->SendText("started", StartedEvent(*process).json));
   ProcessEvents events;
   for (;;) {
     Arrival arrival = co_await NextOf(loop, source);
@@ -36,17 +36,15 @@ Task<Status> StreamEvents(async::Loop* loop, EventStream* stream, sandbox::Proce
       CAISSON_CO_TRY(co_await stream->Heartbeat());
       continue;
     }
-    for (json::Object& event : events.Take(*std::move(arrival.item))) {
-      std::string name(event.at("type").as_string());
-      CAISSON_CO_TRY(co_await stream->Send(std::move(name), std::move(event)));
-    }
+    for (ProcessEvent& event : events.Take(*std::move(arrival.item)))
+      CAISSON_CO_TRY(co_await stream->SendText(std::string(event.type), std::move(event.json)));
   }
   co_return co_await stream->Finish();
 }
 
 Task<Status> SendEvents(async::Loop* loop, net::WebSocket* socket, sandbox::ProcessFeed* process,
                         FeedSource* source) {
-  CAISSON_CO_TRY(co_await socket->SendText(json::Write(StartedEvent(*process))));
+  CAISSON_CO_TRY(co_await socket->SendText(StartedEvent(*process).json));
   ProcessEvents events;
   for (;;) {
     Arrival arrival = co_await NextOf(loop, source);
@@ -55,8 +53,8 @@ Task<Status> SendEvents(async::Loop* loop, net::WebSocket* socket, sandbox::Proc
       CAISSON_CO_TRY(co_await socket->Ping(""));
       continue;
     }
-    for (const json::Object& event : events.Take(*std::move(arrival.item)))
-      CAISSON_CO_TRY(co_await socket->SendText(json::Write(event)));
+    for (ProcessEvent& event : events.Take(*std::move(arrival.item)))
+      CAISSON_CO_TRY(co_await socket->SendText(std::move(event.json)));
   }
   co_return co_await socket->Close(1000, "the command has ended");
 }

@@ -1,9 +1,24 @@
 #include "base/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace caisson {
 namespace {
+
+constexpr size_t kStride = 4 * sizeof(uint64_t);
+
+// How many bytes at the front are ASCII; looks at kStride at a time, and may stop before the last.
+size_t AsciiPrefix(std::string_view bytes) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  uint64_t words[kStride / sizeof(uint64_t)];
+  size_t length = 0;
+  for (; length + sizeof words <= bytes.size(); length += sizeof words) {
+    memcpy(words, bytes.data() + length, sizeof words);
+    if (((words[0] | words[1] | words[2] | words[3]) & kHighBits) != 0) break;
+  }
+  return length;
+}
 
 // The length of the valid sequence that `bytes` starts with; 0 when there is none.
 size_t SequenceLength(std::string_view bytes) {
@@ -41,12 +56,17 @@ std::string ToUtf8(std::string_view bytes) {
 }
 
 bool IsUtf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t length = SequenceLength(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
+  for (;;) {
+    bytes.remove_prefix(AsciiPrefix(bytes));
+    // As far as the next bytes that may all be ASCII.
+    const size_t before = bytes.size();
+    while (!bytes.empty() && before - bytes.size() < kStride) {
+      const size_t length = SequenceLength(bytes);
+      if (length == 0) return false;
+      bytes.remove_prefix(length);
+    }
+    if (bytes.empty()) return true;
   }
-  return true;
 }
 
 std::string ToBase64(std::string_view bytes) {

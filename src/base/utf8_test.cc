@@ -18,6 +18,17 @@ TEST(Utf8, ReplacesEachByteThatDoesNotBelong) {
     EXPECT_FALSE(IsUtf8(bad)) << bad;
 }
 
+TEST(Utf8, FindsABadByteWhereverItStands) {
+  for (size_t size = 1; size <= 100; ++size)
+    for (size_t at = 0; at < size; ++at) {
+      std::string text(size, 'x');
+      text[at] = '\xff';
+      EXPECT_FALSE(IsUtf8(text)) << at << " of " << size;
+      text.replace(at, 1, "\xe2\x82\xac");
+      EXPECT_TRUE(IsUtf8(text)) << at << " of " << size;
+    }
+}
+
 TEST(Base64, MatchesTheVectorsOfRfc4648) {
   EXPECT_EQ(ToBase64(""), "");
   EXPECT_EQ(ToBase64("f"), "Zg==");

@@ -23,6 +23,28 @@ std::string RoundTrip(std::string_view text) {
   return value ? Write(*value) : value.error().message();
 }
 
+TEST(Json, EscapesWhereverTheyAreNeeded) {
+  for (int byte = 0; byte < 0x80; ++byte)
+    for (size_t at = 0; at < 20; ++at) {
+      std::string text(20, 'x');
+      text[at] = static_cast<char>(byte);
+      const std::string written = Write(Value(text));
+      const bool plain = byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7f;
+      EXPECT_EQ(written == "\"" + text + "\"", plain) << byte << " at " << at;
+      EXPECT_EQ(Parse(written)->as_string(), text) << byte << " at " << at;
+    }
+}
+
+TEST(Json, LongTextReadsBackAsItWas) {
+  std::mt19937 random(1);
+  for (const size_t size : {511u, 512u, 513u, 5000u}) {
+    std::string text(size, '\0');
+    for (char& c : text) c = static_cast<char>(random() % 0x80);
+    EXPECT_EQ(Parse(Write(Value(text)))->as_string(), text) << size;
+    EXPECT_EQ(Parse(Write(Value(std::string(size, '\0'))))->as_string(), std::string(size, '\0'));
+  }
+}
+
 TEST(Json, ValuesReadAndWrite) {
   for (const std::string_view text :
        {"null", "true", "false", "0", "-1", "9223372036854775807", "18446744073709551615", "0.5",

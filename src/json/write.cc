@@ -1,5 +1,8 @@
+#include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "base/utf8.h"
 #include "json/json.h"
@@ -9,42 +12,86 @@ namespace {
 
 enum class Layout { kCompact, kIndented };
 
-void AppendEscaped(std::string& out, char c) {
-  constexpr std::string_view kHex = "0123456789abcdef";
+constexpr size_t kMaxEscape = 6;  // bytes of \u0000
+
+bool NeedsEscape(unsigned char byte) {
+  return byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f;
+}
+
+// Writes one character's escape; gives where it ends.
+char* PutEscape(char* to, char c) {
+  constexpr char kHex[] = "0123456789abcdef";
+  *to++ = '\\';
   switch (c) {
     case '"':
-      out += "\\\"";
-      return;
     case '\\':
-      out += "\\\\";
-      return;
+      *to++ = c;
+      return to;
     case '\n':
-      out += "\\n";
-      return;
+      *to++ = 'n';
+      return to;
     case '\r':
-      out += "\\r";
-      return;
+      *to++ = 'r';
+      return to;
     case '\t':
-      out += "\\t";
-      return;
+      *to++ = 't';
+      return to;
     default:
-      out += "\\u00";
-      out += kHex[static_cast<unsigned char>(c) >> 4];
-      out += kHex[static_cast<unsigned char>(c) & 15];
+      memcpy(to, "u00", 3);
+      to[3] = kHex[static_cast<unsigned char>(c) >> 4];
+      to[4] = kHex[static_cast<unsigned char>(c) & 15];
+      return to + kMaxEscape - 1;
   }
 }
 
-void AppendValid(std::string& out, std::string_view text) {
-  out += '"';
-  size_t start = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7f) continue;
-    out.append(text, start, i - start);
-    AppendEscaped(out, text[i]);
-    start = i + 1;
+// The high bit of the first of eight bytes (in memory) that needs an escape is the lowest one set;
+// those above it may be wrong. 0 when there is none. ("Bit Twiddling Hacks", S. E. Anderson: a
+// byte that is zero, a byte that is less than 0x20.)
+uint64_t EscapesIn(uint64_t word) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr uint64_t kOnes = 0x0101010101010101, kHighBits = 0x80 * kOnes;
+  const auto equal = [word](uint64_t byte) {
+    const uint64_t difference = word ^ (byte * kOnes);
+    return (difference - kOnes) & ~difference;
+  };
+  const uint64_t control = (word - 0x20 * kOnes) & ~word;
+  return (control | equal('"') | equal('\\') | equal(0x7f)) & kHighBits;
+}
+
+// Copies `text`, escaped, to where there is room for kMaxEscape bytes for each; gives the end.
+char* CopyEscaped(char* to, std::string_view text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  uint64_t word;
+  while (end - at >= static_cast<ptrdiff_t>(sizeof word)) {
+    memcpy(&word, at, sizeof word);
+    memcpy(to, &word, sizeof word);
+    const uint64_t found = EscapesIn(word);
+    const int plain = found == 0 ? static_cast<int>(sizeof word) : std::countr_zero(found) / 8;
+    at += plain;
+    to += plain;
+    if (found != 0) to = PutEscape(to, *at++);
   }
-  out.append(text, start);
+  for (; at != end; ++at) {
+    if (NeedsEscape(static_cast<unsigned char>(*at)))
+      to = PutEscape(to, *at);
+    else
+      *to++ = *at;
+  }
+  return to;
+}
+
+void AppendValid(std::string& out, std::string_view text) {
+  constexpr size_t kBlock = 512;  // so that the room for the worst case is small
+  out += '"';
+  while (!text.empty()) {
+    const std::string_view block = text.substr(0, kBlock);
+    const size_t before = out.size();
+    out.resize_and_overwrite(before + block.size() * kMaxEscape, [&](char* data, size_t) {
+      return static_cast<size_t>(CopyEscaped(data + before, block) - data);
+    });
+    text.remove_prefix(block.size());
+  }
   out += '"';
 }
 

@@ -12,7 +12,7 @@ Task<Status> NdjsonWriter::Begin(Headers headers) {
 }
 
 Task<Status> NdjsonWriter::Send(std::string json) {
-  if (json.find_first_of("\r\n") != std::string::npos)
+  if (json.contains('\n') || json.contains('\r'))
     co_return Error(ErrorCode::kInternal, "a line of NDJSON has a line break in it");
   json += '\n';
   co_return co_await exchange_->Write(std::move(json));

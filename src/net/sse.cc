@@ -1,5 +1,6 @@
 #include "net/sse.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace caisson::net {
@@ -23,7 +24,7 @@ std::string EncodeSse(const SseEvent& event) {
   if (!event.id.empty()) AppendField(out, "id", event.id);
   std::string_view rest = event.data;
   while (true) {
-    const size_t end = rest.find_first_of("\r\n");
+    const size_t end = std::min(rest.find('\n'), rest.find('\r'));
     out += "data: ";
     out += rest.substr(0, end);
     out += '\n';
