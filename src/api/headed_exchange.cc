@@ -1,5 +1,7 @@
 #include "api/headed_exchange.h"
 
+#include "base/text.h"
+
 namespace caisson::api {
 namespace {
 
@@ -13,19 +15,32 @@ void Harden(net::Headers& headers) {
   if (headers.Find("cache-control") == nullptr) headers.Set("Cache-Control", "no-store");
 }
 
+// "total;dur=0.512": milliseconds with microseconds.
+std::string TimingText(std::chrono::nanoseconds took) {
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+  const std::string fraction = std::to_string(micros % 1000);
+  return Concat({"total;dur=", std::to_string(micros / 1000), ".",
+                 std::string_view("00").substr(0, 3 - fraction.size()), fraction});
+}
+
 }  // namespace
+
+void HeadedExchange::Complete(net::Headers& headers) const {
+  SetAll(headers, headers_);
+  Harden(headers);
+  const auto took = std::chrono::steady_clock::now() - begin_;
+  headers.Set("Server-Timing", TimingText(took));
+}
 
 Task<Status> HeadedExchange::Send(net::Response response) {
   status_ = response.status;
-  SetAll(response.headers, headers_);
-  Harden(response.headers);
+  Complete(response.headers);
   return inner_.Send(std::move(response));
 }
 
 Task<Status> HeadedExchange::Begin(net::ResponseHead head) {
   status_ = head.status;
-  SetAll(head.headers, headers_);
-  Harden(head.headers);
+  Complete(head.headers);
   return inner_.Begin(std::move(head));
 }
 

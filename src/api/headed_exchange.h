@@ -1,7 +1,9 @@
 // HeadedExchange: an Exchange whose every answer, whole or streamed, carries headers that belong to
-// the request rather than to the handler, and which remembers the answer's status.
+// the request rather than to the handler, and which remembers the answer's status. It adds
+// Server-Timing (W3C): the milliseconds from its making to the answer's head.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -31,7 +33,10 @@ class HeadedExchange final : public net::Exchange {
   Task<Result<std::unique_ptr<net::WebSocket>>> Upgrade(net::WebSocketOptions options) override;
 
  private:
+  void Complete(net::Headers& headers) const;
+
   net::Exchange& inner_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   net::Headers headers_;
   int status_ = 0;
 };

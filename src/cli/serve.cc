@@ -98,6 +98,18 @@ Task<Status> WriteFirstKey(api::Administration* admin, store::DataDir* dir, log:
   co_return Status();
 }
 
+// What waits in the pool, and how often it served.
+void ShowPool(telemetry::Registry& registry, const sandbox::WarmPool& pool) {
+  const auto* warm = &pool;
+  registry.AddComputedGauge("caisson_warm_ready", "Sandboxes that wait to be claimed",
+                            [warm] { return static_cast<double>(warm->ready()); });
+  registry.AddComputedCounter("caisson_warm_hits_total", "Creates that found a sandbox ready",
+                              [warm] { return static_cast<double>(warm->hits()); });
+  registry.AddComputedCounter("caisson_warm_misses_total",
+                              "Creates that a ready sandbox would have served, had there been one",
+                              [warm] { return static_cast<double>(warm->misses()); });
+}
+
 Status ListenAll(net::Server& server, const ServeOptions& options,
                  const std::shared_ptr<net::TlsServer>& tls) {
   for (const std::string& address : options.listen) {
@@ -177,6 +189,7 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
                                     .boot_id = boot_id});
   busy = &sessions;
   api::ServerMetrics metrics(registry, sessions);
+  ShowPool(registry, warm);
   CAISSON_CO_ASSIGN(auto rules, ReadAlertRules(options.alert_rules, registry));
   CAISSON_CO_TRY(co_await admin->Begin(&sessions, std::move(rules)));
   CAISSON_CO_TRY(co_await sessions.Start());

@@ -1,6 +1,7 @@
 """Sessions and commands over HTTP. Every answer is checked against /openapi.json by the client."""
 
 import json
+import re
 import threading
 import time
 
@@ -289,6 +290,11 @@ def test_the_original_routes_speak_their_own_shapes(api):
     assert gone.status == 410 and "error" in gone.json()
 
 
+def test_answers_say_how_long_the_server_took(api):
+    for answer in (api.get("/health"), api.get("/api/sessions/nosuchsession0000")):
+        assert re.fullmatch(r"total;dur=\d+\.\d{3}", answer.headers["server-timing"])
+
+
 def test_health_ready_metrics_and_docs(api):
     assert api.get("/health").expect(200)["status"] == "ok"
     assert api.get("/ready").expect(200)["status"] == "ready"
@@ -298,6 +304,7 @@ def test_health_ready_metrics_and_docs(api):
     assert "caisson_sessions 1\n" in metrics
     assert 'caisson_session_create_seconds_count{provider="native",environment="host"} 1\n' in metrics
     assert session["session_id"] not in metrics
+    assert {"caisson_warm_ready", "caisson_warm_hits_total", "caisson_warm_misses_total"} <= set(metrics.split())
     page = api.get("/docs")
     assert page.status == 200 and b"/api/sessions/{id}/exec" in page.body
     assert "default-src 'none'" in page.headers["content-security-policy"]
