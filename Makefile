@@ -28,7 +28,7 @@ check: ## style: layers, docs, formatting, clang-tidy
 format: ## rewrite the sources as clang-format has them
 	@scripts/check_format.sh --fix
 
-bench: ## Caisson beside the bare kernel, bwrap and docker; writes build/bench.json
+bench: ## Engine and server beside the bare kernel, bwrap, docker and a plain HTTP server; writes build/bench.json
 	@scripts/install.sh bench
 	@scripts/build.sh release
 	@$(PYTHON) bench/run.py $(ARGS)

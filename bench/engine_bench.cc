@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -28,8 +27,6 @@
 namespace caisson::bench {
 namespace {
 
-namespace json = boost::json;
-
 constexpr int kMaxRuns = 100'000;
 
 constexpr char kUsage[] =
@@ -39,7 +36,7 @@ constexpr char kUsage[] =
 struct Options {
   std::string only;
   std::string directory = "/var/tmp";
-  enum class Format { kPeople, kJson } format = Format::kPeople;
+  Format format = Format::kPeople;
   RowOptions row;
 };
 
@@ -110,24 +107,6 @@ Result<Lines> MeasureRow(const Row& row, const Options& options) {
   return *std::move(result);
 }
 
-void Print(const json::object& line, Options::Format format) {
-  if (format == Options::Format::kJson) {
-    printf("%s\n", json::serialize(line).c_str());
-  } else {
-    for (const auto& [key, value] : line) {
-      if (key == "samples_us") continue;
-      if (key == "name")
-        printf("%-16s", value.as_string().c_str());
-      else if (value.is_double())
-        printf(" %s=%.1f", std::string(key).c_str(), value.as_double());
-      else
-        printf(" %s=%s", std::string(key).c_str(), json::serialize(value).c_str());
-    }
-    printf("\n");
-  }
-  fflush(stdout);
-}
-
 // A whole number within [1, kMaxRuns], or nothing.
 std::optional<int> ParseRuns(const char* text) {
   char* end = nullptr;
@@ -147,7 +126,7 @@ std::optional<Options> Parse(int argc, char** argv) {
       {"dir", required_argument, nullptr, 'd'},  {nullptr, 0, nullptr, 0}};
   for (int letter; (letter = getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
     if (letter == 'j')
-      options.format = Options::Format::kJson;
+      options.format = Format::kJson;
     else if (letter == 'o')
       options.only = optarg;
     else if (letter == 'q')

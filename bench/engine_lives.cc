@@ -1,7 +1,5 @@
 #include "engine_lives.h"
 
-#include <signal.h>
-
 #include <string>
 
 #include "sandbox/run.h"
@@ -10,8 +8,6 @@ namespace caisson::bench {
 namespace {
 
 constexpr int kHands = 8;  // that make or destroy what is held
-
-volatile sig_atomic_t stop_requested = 0;
 
 // What the workers of one crowd share.
 struct Plan {
@@ -51,24 +47,6 @@ Task<Status> Destroyer(std::vector<SandboxPtr>* held, size_t until) {
 }
 
 }  // namespace
-
-double NowUs() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-void CatchStopSignals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { stop_requested = 1; };
-  action.sa_flags = SA_RESTART;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-}
-
-Status CheckStop() {
-  if (stop_requested != 0) return Error(ErrorCode::kCancelled, "stopped by a signal");
-  return {};
-}
 
 Task<Status> RunTrue(sandbox::Sandbox* sandbox) {
   sandbox::ExecSpec spec;
@@ -125,18 +103,6 @@ Task<Status> HoldFewer(std::vector<SandboxPtr>* held, size_t count) {
   Crew crew(held->back()->loop());
   for (int i = 0; i < kHands; ++i) crew.Add(Destroyer(held, until));
   co_return co_await crew.Wait();
-}
-
-void Crew::Add(Task<Status> task) { tasks_.Spawn(Follow(std::move(task))); }
-
-Task<void> Crew::Follow(Task<Status> task) {
-  Status status = co_await std::move(task);
-  if (!status && first_error_) first_error_ = std::move(status);
-}
-
-Task<Status> Crew::Wait() {
-  co_await tasks_.Join();
-  co_return first_error_;
 }
 
 }  // namespace caisson::bench

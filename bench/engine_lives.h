@@ -8,19 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "async/task_set.h"
+#include "measure.h"
 #include "sandbox/provider.h"
 
 namespace caisson::bench {
 
 using SandboxPtr = std::unique_ptr<sandbox::Sandbox>;
-
-// Microseconds of a steady clock.
-double NowUs();
-
-// Asked for by SIGINT, SIGTERM or SIGHUP. Long rows look before each life and end with kCancelled.
-void CatchStopSignals();
-Status CheckStop();
 
 // `/bin/true` in `sandbox`, which must outlive the task. Anything but exit code 0 is an error.
 Task<Status> RunTrue(sandbox::Sandbox* sandbox);
@@ -47,23 +40,5 @@ Task<Result<Crowd>> LiveTogether(sandbox::Provider* provider, int workers, int c
 // `count` more sandboxes in `held`, made eight at a time; and the last `count` of them destroyed.
 Task<Status> HoldMore(sandbox::Provider* provider, std::vector<SandboxPtr>* held, size_t count);
 Task<Status> HoldFewer(std::vector<SandboxPtr>* held, size_t count);
-
-// Tasks side by side. Whatever a task refers to outlives Wait, and Wait is always awaited.
-class Crew {
- public:
-  explicit Crew(async::Loop& loop) : tasks_(loop) {}
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
-
-  void Add(Task<Status> task);
-  // Completes when every task has, with the first error of them.
-  Task<Status> Wait();
-
- private:
-  Task<void> Follow(Task<Status> task);
-
-  Status first_error_;
-  async::TaskSet tasks_;
-};
 
 }  // namespace caisson::bench

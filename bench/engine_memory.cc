@@ -1,7 +1,6 @@
 #include "engine_memory.h"
 
 #include <dirent.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -85,7 +84,7 @@ Result<int64_t> CountMemoryCgroups() {
   return Error(ErrorCode::kUnsupported, "this host does not count memory cgroups");
 }
 
-Result<Engine> FindEngine() {
+Result<Engine> FindEngine(pid_t owner) {
   std::unordered_map<pid_t, Kin> kin;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
   if (!proc) return Error::FromErrno("list /proc");
@@ -93,9 +92,10 @@ Result<Engine> FindEngine() {
     if (const pid_t pid = std::atoi(entry->d_name); pid > 0) kin[pid] = ReadKin(pid);
   Engine engine{};
   for (const auto& [pid, of] : kin)
-    if (of.parent == getpid()) engine.launcher = pid;
+    if (of.parent == owner) engine.launcher = pid;
   if (engine.launcher == 0)
-    return Error(ErrorCode::kNotFound, "the engine's launcher is not a child of this process");
+    return Error(ErrorCode::kNotFound,
+                 "process " + std::to_string(owner) + " has no launcher for a child");
   for (const auto& [pid, of] : kin)
     if (of.parent == engine.launcher && of.name != "caisson-netpool") engine.inits.push_back(pid);
   return engine;
@@ -112,6 +112,41 @@ Result<ProcessMemory> ReadProcessMemory(pid_t pid) {
 Result<int64_t> ReadPrivateBytes(pid_t pid) {
   CAISSON_ASSIGN(const auto fields, ReadFields("/proc/" + std::to_string(pid) + "/smaps_rollup"));
   return SumOf(fields, {"Private_Clean", "Private_Dirty"});
+}
+
+Result<Snapshot> TakeSnapshot(pid_t owner) {
+  Snapshot snapshot;
+  CAISSON_ASSIGN(const Engine engine, FindEngine(owner));
+  CAISSON_ASSIGN(const auto self, ReadProcessMemory(owner));
+  CAISSON_ASSIGN(const auto launcher, ReadProcessMemory(engine.launcher));
+  snapshot.engine_anonymous = self.anonymous + launcher.anonymous;
+  snapshot.owner_resident = self.resident;
+  snapshot.launcher_resident = launcher.resident;
+  for (const pid_t init : engine.inits) {
+    CAISSON_ASSIGN(const auto memory, ReadProcessMemory(init));
+    CAISSON_ASSIGN(const auto own, ReadPrivateBytes(init));
+    snapshot.engine_anonymous += memory.anonymous;
+    snapshot.init_private.push_back(static_cast<double>(own));
+  }
+  CAISSON_ASSIGN(snapshot.host, ReadHostMemory());
+  return snapshot;
+}
+
+boost::json::object MemoryLine(std::string_view name, const Snapshot& before, const Snapshot& after,
+                               int64_t count) {
+  const int64_t engine = after.engine_anonymous - before.engine_anonymous;
+  const int64_t others = after.host.anonymous - before.host.anonymous - engine;
+  const int64_t gone = before.host.available - after.host.available;
+  const int64_t kernel = after.host.kernel - before.host.kernel;
+  boost::json::object line = Line(name);
+  line["bytes_per_sandbox"] = (gone - others) / count;
+  line["parts_bytes_per_sandbox"] = (kernel + engine) / count;
+  line["kernel_bytes_per_sandbox"] = kernel / count;
+  line["user_bytes_per_sandbox"] = engine / count;
+  line["other_programs_bytes"] = others;
+  line["launcher_rss_bytes"] = after.launcher_resident;
+  line["init_private_bytes"] = static_cast<int64_t>(Percentile(after.init_private, 0.5));
+  return line;
 }
 
 }  // namespace caisson::bench

@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
 #include <climits>
-#include <cmath>
 #include <string>
 
 #include "engine_lives.h"
@@ -22,25 +20,6 @@ constexpr int kWorkers = 8;     // lives at once in the rows that keep all CPUs 
 constexpr size_t kBurst = 100;
 constexpr size_t kIdle = 1000;
 constexpr auto kSettle = 1500ms;  // for work that the engine does when nobody waits
-
-using Samples = std::vector<double>;
-
-// Nearest-rank percentile.
-double Percentile(Samples samples, double share) {
-  std::sort(samples.begin(), samples.end());
-  return samples[static_cast<size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
-}
-double Tenth(double us) { return std::round(us * 10) / 10; }
-
-json::object Line(std::string_view name) { return {{"name", name}}; }
-
-json::object TimesLine(std::string_view name, const Samples& samples) {
-  json::object line = Line(name);
-  line["p50_us"] = Tenth(Percentile(samples, 0.5));
-  line["p99_us"] = Tenth(Percentile(samples, 0.99));
-  line["n"] = samples.size();
-  return line;
-}
 
 template <typename Part>
 Samples Take(const std::vector<Life>& lives, Part part) {
@@ -59,13 +38,6 @@ Task<Status> WarmUp(sandbox::Provider* provider) {
 
 int RunsOf(const RowOptions& options) {
   return options.runs > 0 ? options.runs : options.length == Length::kQuick ? 50 : 300;
-}
-
-json::object WithSamples(json::object line, const Samples& samples) {
-  json::array all;
-  for (const double sample : samples) all.push_back(Tenth(sample));
-  line["samples_us"] = std::move(all);
-  return line;
 }
 
 template <typename Part>
@@ -183,61 +155,18 @@ Task<Result<Lines>> MeasureBurst(sandbox::Provider* provider, RowOptions options
 
 // --- many alive ----------------------------------------------------------------------------------
 
-// Memory at one moment: the host's, and what the engine's processes hold of it for themselves.
-struct Snapshot {
-  HostMemory host;
-  int64_t engine_anonymous = 0;
-  int64_t launcher_resident = 0;
-  Samples init_private;
-};
-
-Result<Snapshot> TakeSnapshot() {
-  Snapshot snapshot;
-  CAISSON_ASSIGN(const Engine engine, FindEngine());
-  CAISSON_ASSIGN(const auto self, ReadProcessMemory(getpid()));
-  CAISSON_ASSIGN(const auto launcher, ReadProcessMemory(engine.launcher));
-  snapshot.engine_anonymous = self.anonymous + launcher.anonymous;
-  snapshot.launcher_resident = launcher.resident;
-  for (const pid_t init : engine.inits) {
-    CAISSON_ASSIGN(const auto memory, ReadProcessMemory(init));
-    CAISSON_ASSIGN(const auto own, ReadPrivateBytes(init));
-    snapshot.engine_anonymous += memory.anonymous;
-    snapshot.init_private.push_back(static_cast<double>(own));
-  }
-  CAISSON_ASSIGN(snapshot.host, ReadHostMemory());
-  return snapshot;
-}
-
-// Bytes that each of `count` sandboxes took between two moments: what is no longer available, less
-// what other programs of the host took meanwhile; and, from the other side, the sum of the parts.
-json::object MemoryLine(const Snapshot& before, const Snapshot& after, int64_t count) {
-  const int64_t engine = after.engine_anonymous - before.engine_anonymous;
-  const int64_t others = after.host.anonymous - before.host.anonymous - engine;
-  const int64_t gone = before.host.available - after.host.available;
-  const int64_t kernel = after.host.kernel - before.host.kernel;
-  json::object line = Line("idle1000");
-  line["bytes_per_sandbox"] = (gone - others) / count;
-  line["parts_bytes_per_sandbox"] = (kernel + engine) / count;
-  line["kernel_bytes_per_sandbox"] = kernel / count;
-  line["user_bytes_per_sandbox"] = engine / count;
-  line["other_programs_bytes"] = others;
-  line["launcher_rss_bytes"] = after.launcher_resident;
-  line["init_private_bytes"] = static_cast<int64_t>(Percentile(after.init_private, 0.5));
-  return line;
-}
-
 Task<Result<Lines>> MeasureIdle(sandbox::Provider* provider, RowOptions) {
   CAISSON_CO_TRY(co_await WarmUp(provider));
   co_await provider->loop().Sleep(kSettle);
-  CAISSON_CO_ASSIGN(const Snapshot before, TakeSnapshot());
+  CAISSON_CO_ASSIGN(const Snapshot before, TakeSnapshot(getpid()));
   std::vector<SandboxPtr> held;
   CAISSON_CO_TRY(co_await HoldMore(provider, &held, kIdle));
   co_await provider->loop().Sleep(kSettle);
-  CAISSON_CO_ASSIGN(const Snapshot after, TakeSnapshot());
+  CAISSON_CO_ASSIGN(const Snapshot after, TakeSnapshot(getpid()));
   if (after.init_private.size() < kIdle)
     co_return Error(ErrorCode::kInternal, "only " + std::to_string(after.init_private.size()) +
                                               " inits of " + std::to_string(kIdle) + " are there");
-  json::object line = MemoryLine(before, after, kIdle);
+  json::object line = MemoryLine("idle1000", before, after, kIdle);
   size_t alive = 0;
   for (const auto& box : held) {
     CAISSON_CO_TRY(CheckStop());

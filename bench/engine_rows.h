@@ -1,25 +1,18 @@
 // The rows of engine_bench. README.md says what each means and which fields its lines have.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <span>
 #include <string_view>
-#include <vector>
 
-#include "async/task.h"
-#include "base/result.h"
+#include "measure.h"
 #include "sandbox/provider.h"
 
 namespace caisson::bench {
-
-enum class Length { kFull, kQuick };
 
 struct RowOptions {
   int runs = 0;  // of rows that time single lives; 0: as many as the row likes
   Length length = Length::kFull;
 };
-
-using Lines = std::vector<boost::json::object>;
 
 struct Row {
   std::string_view name;

@@ -1,93 +1,32 @@
 #!/usr/bin/env python3
-"""The bench: Caisson's engine beside the bare kernel, bwrap and docker, in one run.
+"""The bench: Caisson's engine and server beside the bare kernel, bwrap and docker, in one run.
 
 Prints a table and writes bench.json into the build directory. Ratios come from measurements taken
 in turns (A, B, C, A, B, C, ...), so that a busy moment of the machine hits all of them alike. What
 cannot be measured here is a row that says why; no number is ever filled in.
 
-README.md beside this file says what each row means and what engine_bench must print.
+README.md beside this file says what each row means and what the programs must print. The rows
+and their targets are in rows.py, what goes through the API is in http_side.py.
 """
 
 import argparse
 import contextlib
-import dataclasses
 import json
-import operator
 import os
 import pathlib
 import platform
 import shutil
 import signal
-import statistics
-import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True
 
+import http_side  # noqa: E402
 import private_docker  # noqa: E402
-
-MIB = 1 << 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One line of the table: the quantity `of` (its own name if empty), compared or not.
-
-    limit_on says what `op limit` judges: the ratio to the reference, or the p50 (or sole) value.
-    """
-
-    name: str
-    of: str = ""
-    reference: str = ""
-    limit_on: str = ""
-    op: str = ""
-    limit: float = 0
-    unit: str = "us"
-
-    @property
-    def quantity(self):
-        return self.of or self.name
-
-
-# Every promise about speed and size at engine level, in one place. Rows without `op` only inform.
-ROWS = (
-    Row("spawn"),
-    Row("vfork", reference="spawn"),
-    Row("floor"),
-    Row("floor_nonet", reference="floor"),
-    Row("floor_tmpfs", reference="floor"),
-    Row("floor_rate", unit="1/s"),
-    Row("floor_nonet_rate", unit="1/s"),
-    Row("bwrap", reference="floor"),
-    Row("cycle", reference="floor", limit_on="ratio", op="<=", limit=1.0),
-    Row("cycle_nonet", reference="floor_nonet"),
-    Row("cycle_vs_bwrap", of="cycle", reference="bwrap", limit_on="ratio", op="<", limit=1.0),
-    Row("docker_run", reference="cycle", limit_on="ratio", op=">=", limit=70),
-    Row("docker_run_nonet", reference="cycle"),
-    Row("create", reference="floor"),
-    Row("exec", reference="spawn", limit_on="ratio", op="<=", limit=2.0),
-    Row("destroy", limit_on="value", op="<=", limit=2000),
-    Row("sustained", reference="floor_rate", limit_on="ratio", op=">=", limit=0.98, unit="1/s"),
-    Row("sustained_nonet", reference="floor_nonet_rate", unit="1/s"),
-    Row("burst100"),
-    Row("burst100_failures", limit_on="value", op="<=", limit=0, unit="count"),
-    Row("burst100_total", reference="burst100_serial", limit_on="ratio", op="<=", limit=1.3),
-    Row("burst100_p99", reference="burst100", limit_on="ratio", op="<=", limit=5),
-    Row("idle1000", limit_on="value", op="<=", limit=MIB, unit="bytes"),
-    Row("idle1000_alive", limit_on="value", op=">=", limit=1000, unit="count"),
-    Row("launcher_rss", limit_on="value", op="<=", limit=4 * MIB, unit="bytes"),
-    Row("init_private", limit_on="value", op="<=", limit=400 << 10, unit="bytes"),
-    Row("curve_1"),
-    Row("curve_10", reference="curve_1"),
-    Row("curve_100", reference="curve_1"),
-    Row("curve_300", reference="curve_1"),
-    Row("curve_1000", reference="curve_1", limit_on="ratio", op="<=", limit=1.3),
-    Row("lives10000_memcgs", limit_on="value", op="<=", limit=16, unit="count"),
-    Row("lives10000_slab", limit_on="value", op="<=", limit=16 * MIB, unit="bytes"),
-)
-
-OPERATORS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge}
+import programs  # noqa: E402
+import rows  # noqa: E402
+from programs import Quantity, Skip  # noqa: E402
 
 # Fields of engine_bench's lines that are quantities of their own: row -> ((field, name), ...).
 ENGINE_FIELDS = {
@@ -116,75 +55,16 @@ BWRAP = ("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--
          "true")
 
 
-class Skip(Exception):
-    """A quantity that cannot be measured here; the text says why."""
-
-
-@dataclasses.dataclass
-class Quantity:
-    """What was measured under one name. p99 is None where there is only one number."""
-
-    p50: float
-    p99: float | None = None
-    n: int = 1
-
-
-def run_program(argv, timeout):
-    """subprocess.run with captured text, except that an interrupted child may clean up first."""
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as process:
-        try:
-            output, complaint = process.communicate(timeout=timeout)
-        except BaseException:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=30)
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(argv, process.returncode, output, complaint)
-
-
-def run_json(argv, timeout):
-    """Runs a program that prints JSON lines; raises Skip with its complaint if it fails."""
-    try:
-        done = run_program(argv, timeout)
-    except OSError as error:
-        raise Skip(f"{argv[0]}: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise Skip(f"{argv[0]} took more than {timeout} s") from error
-    if done.returncode != 0:
-        complaint = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise Skip(f"{os.path.basename(argv[0])} exited with {done.returncode}: {complaint[:160]}")
-    try:
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    except json.JSONDecodeError as error:
-        raise Skip(f"{os.path.basename(argv[0])} printed no valid JSON: {error}") from error
-    if not lines:
-        raise Skip(f"{os.path.basename(argv[0])} printed no row")
-    return lines
-
-
-def percentile(ordered, share):
-    return ordered[round(share * (len(ordered) - 1))]
-
-
-def pool(turns):
-    """One Quantity from the lines of several turns: all samples together where they are given,
-    else the median of the turns' own percentiles."""
-    if all("samples_us" in turn for turn in turns):
-        samples = sorted(sample for turn in turns for sample in turn["samples_us"])
-        return Quantity(percentile(samples, 0.5), percentile(samples, 0.99), n=len(samples))
-    return Quantity(statistics.median(turn["p50_us"] for turn in turns),
-                    statistics.median(turn["p99_us"] for turn in turns),
-                    n=sum(turn["n"] for turn in turns))
-
-
 class Bench:
-    """Takes the measurements; afterwards `quantities` and `skips` together name every row."""
+    """Takes the measurements; afterwards `quantities` and `skips` together name every row's needs.
 
-    def __init__(self, build, quick, docker):
+    `http` measures through the API; see http_side.HttpSide."""
+
+    def __init__(self, build, quick, docker, http, selected=rows.ROWS):
         self.quantities = {}
         self.skips = {}
+        self._http = http
+        self._needed = {row.quantity for row in selected} | {row.reference for row in selected}
         self._floor = str(build / "floor_bench")
         self._engine = str(build / "engine_bench")
         self._quick = quick
@@ -192,15 +72,18 @@ class Bench:
 
     def measure(self):
         self._take_turns(2 if self._quick else 6)
+        self._http.close()  # the servers of the turns; a row taken once has its own
         for workers_row, mode in (("floor_rate", "full"), ("floor_nonet_rate", "nonet")):
             self._once(workers_row, lambda row=workers_row, mode=mode: self._rate(row, mode))
         for row in ENGINE_ONCE:
             self._once(row, lambda row=row: self._engine_once(row))
+        for row in http_side.ONCE:
+            self._once(row, lambda row=row: self._http_once(row))
 
     def _take_turns(self, rounds):
-        lines = {name: [] for name in TURNS}
+        lines = {name: [] for name in (*TURNS, *http_side.TURNS) if name in self._needed}
         for turn in range(rounds):
-            for name in TURNS:
+            for name in lines:
                 if name in self.skips:
                     continue
                 progress(f"round {turn + 1}/{rounds}: {name}")
@@ -210,16 +93,18 @@ class Bench:
                     self.skips[name] = str(skip)
         for name, turns in lines.items():
             if name not in self.skips:
-                self.quantities[name] = pool(turns)
+                self.quantities[name] = programs.pool(turns)
 
     def _one_turn(self, name):
+        if name in http_side.TURNS:
+            return self._http.one_turn(name)
         runs = TURNS[name][1 if self._quick else 0]
         if name in ENGINE_TURNS:
             return self._engine_line(name, runs)
         warmup = 1 if name.startswith("docker") else 5
         argv = [self._floor, "--samples", "--runs", str(runs), "--warmup", str(warmup),
                 *self._floor_mode(name)]
-        return run_json(argv, timeout=300)[0]
+        return programs.run_json(argv, timeout=300)[0]
 
     def _floor_mode(self, name):
         if name == "bwrap":
@@ -244,7 +129,7 @@ class Bench:
     def _run_engine(self, row, options=()):
         if not os.access(self._engine, os.X_OK):
             raise Skip("engine_bench is not built")
-        lines = run_json([self._engine, "--json", "--only", row, *options], timeout=900)
+        lines = programs.run_json([self._engine, "--json", "--only", row, *options], timeout=900)
         for line in lines:
             if "skipped" in line:
                 raise Skip(line["skipped"])
@@ -253,10 +138,12 @@ class Bench:
     def _rate(self, row, mode):
         argv = [self._floor, "--workers", str(os.cpu_count()), "--runs",
                 "50" if self._quick else "300", mode]
-        line = run_json(argv, timeout=300)[0]
+        line = programs.run_json(argv, timeout=300)[0]
         self.quantities[row] = Quantity(line["per_s"], n=line["n"])
 
     def _once(self, row, action):
+        if not self._needed & set(self._names_of(row)):
+            return
         progress(row)
         try:
             action()
@@ -269,6 +156,8 @@ class Bench:
     def _names_of(row):
         if row == "curve":
             return [f"curve_{point}" for point in CURVE_POINTS]
+        if row in http_side.ONCE:
+            return http_side.names_of(row)
         return [row, *(name for _, name in ENGINE_FIELDS.get(row, ()))]
 
     def _engine_once(self, row):
@@ -287,56 +176,16 @@ class Bench:
             for field, name in ENGINE_FIELDS.get(row, ()):
                 if field in line:
                     self.quantities[name] = Quantity(line[field], n=count)
+        self._check_given("engine_bench", row)
+
+    def _http_once(self, row):
+        self.quantities.update(self._http.once(row))
+        self._check_given("http_bench", row)
+
+    def _check_given(self, program, row):
         missing = [name for name in self._names_of(row) if name not in self.quantities]
-        known = {judged.quantity for judged in ROWS} | {judged.reference for judged in ROWS}
-        if any(name in known for name in missing):
-            raise Skip(f"engine_bench's row {row} does not give it")
-
-
-def judge(bench):
-    """The rows of bench.json, in the order of ROWS."""
-    rows = []
-    for row in ROWS:
-        quantity = bench.quantities.get(row.quantity)
-        reference = bench.quantities.get(row.reference)
-        result = {"name": row.name, "p50": None, "p99": None, "unit": row.unit, "n": 0,
-                  "reference": row.reference or None, "reference_p50": None, "ratio": None,
-                  "target": target_text(row), "met": None, "skipped": None}
-        rows.append(result)
-        if quantity is None:
-            result["skipped"] = bench.skips.get(row.quantity, "not measured")
-            continue
-        result.update(p50=quantity.p50, p99=quantity.p99, n=quantity.n)
-        if reference is not None:
-            result["reference_p50"] = reference.p50
-            result["ratio"] = quantity.p50 / reference.p50 if reference.p50 else None
-        judged = result["ratio"] if row.limit_on == "ratio" else quantity.p50
-        if row.op and judged is None:
-            result["skipped"] = f"no {row.reference}: " + bench.skips.get(row.reference, "it is 0")
-        elif row.op:
-            result["met"] = OPERATORS[row.op](judged, row.limit)
-    return rows
-
-
-def target_text(row):
-    if not row.op:
-        return None
-    if row.limit_on == "ratio":
-        return f"{row.op} {row.limit:g}x"
-    return f"{row.op} {amount(row.limit, row.unit)}"
-
-
-def amount(value, unit):
-    """A number with its unit, for people."""
-    if value is None:
-        return ""
-    if unit == "us":
-        return f"{value / 1000:.2f} ms" if value >= 1000 else f"{value:.0f} us"
-    if unit == "bytes":
-        return f"{value / MIB:.2f} MiB" if abs(value) >= MIB else f"{value / 1024:.0f} KiB"
-    if unit == "1/s":
-        return f"{value:.0f}/s"
-    return f"{value:g}"
+        if self._needed & set(missing):
+            raise Skip(f"{program}'s row {row} does not give it")
 
 
 def verdict(row):
@@ -345,12 +194,13 @@ def verdict(row):
     return f"skipped: {row['skipped']}" if row["skipped"] else ""
 
 
-def print_table(rows, colour):
+def print_table(judged, colour):
     header = ("row", "p50", "p99", "reference", "ratio", "target", "verdict")
     table = [header]
-    for row in rows:
+    for row in judged:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
-        table.append((row["name"], amount(row["p50"], row["unit"]), amount(row["p99"], row["unit"]),
+        table.append((row["name"], rows.amount(row["p50"], row["unit"]),
+                      rows.amount(row["p99"], row["unit"]),
                       row["reference"] or "", ratio, row["target"] or "", verdict(row)))
     widths = [max(len(line[i]) for line in table) for i in range(len(header) - 1)]
     paint = {"met": "\033[32m", "MISSED": "\033[1;31m"}
@@ -393,8 +243,10 @@ def describe_machine(docker):
             "docker": version}
 
 
-def start_docker(stack):
+def start_docker(stack, selected):
     """The private daemon, or the reason why there is none."""
+    if not any(row.quantity.startswith("docker") for row in selected):
+        return "no row needs docker"
     progress("starting a private dockerd")
     try:
         return stack.enter_context(private_docker.PrivateDocker())
@@ -409,21 +261,21 @@ def parse(argv):
     parser.add_argument("--quick", action="store_true", help="fewer runs; leave out the long rows")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a target is missed or the engine could not be measured")
+    parser.add_argument("--only", metavar="ROW,ROW", default="",
+                        help="these rows and what they stand beside, instead of all")
+    parser.add_argument("--storm", type=int, metavar="SECONDS",
+                        help="how long the row http_storm_rss makes sessions (default: 20)")
     parser.add_argument("--build-dir", type=pathlib.Path, default=here.parent / "build",
-                        help="where floor_bench and engine_bench are (default: build)")
+                        help="where the programs are (default: build)")
     parser.add_argument("--output", type=pathlib.Path,
                         help="the JSON file (default: bench.json in the build directory)")
-    return parser.parse_args(argv)
-
-
-def failed_check(rows):
-    """Missed targets, and targets that were not judged although nothing but our own build lacked.
-
-    A missing bwrap or docker is a stated skip and no failure; so is what --quick leaves out."""
-    foreign = ("bubblewrap is not installed", "docker.io is not installed")
-    excused = ("left out by --quick", *foreign)
-    return [row["name"] for row in rows if row["target"] and row["met"] is not True
-            and not (row["met"] is None and row["skipped"].endswith(excused))]
+    options = parser.parse_args(argv)
+    try:
+        options.selected = rows.chosen(options.only.split(",") if options.only else [])
+    except ValueError as error:
+        parser.error(str(error))
+    options.storm = options.storm or (5 if options.quick else 20)
+    return options
 
 
 def main(argv):
@@ -435,22 +287,25 @@ def main(argv):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # so that the daemon is stopped
         signal.signal(number, lambda received, _: sys.exit(128 + received))
     with contextlib.ExitStack() as stack:
-        docker = start_docker(stack)
+        docker = start_docker(stack, options.selected)
         machine = describe_machine(docker)
-        bench = Bench(options.build_dir.resolve(), options.quick, docker)
+        build = options.build_dir.resolve()
+        http = stack.enter_context(contextlib.closing(
+            http_side.HttpSide(build, options.quick, options.storm)))
+        bench = Bench(build, options.quick, docker, http, options.selected)
         bench.measure()
     progress("")
-    rows = judge(bench)
-    print_table(rows, colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    judged = rows.judge(bench, options.selected)
+    print_table(judged, colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
     if machine["idle_before"] < 0.85:
         print(f"note: only {machine['idle_before']:.0%} of the CPU was idle before the run; "
               "read the ratios, not the times")
     output = options.output or options.build_dir / "bench.json"
-    machine["quick"] = options.quick
+    machine.update(quick=options.quick, storm_seconds=options.storm)
     partial = output.with_name(output.name + ".tmp")
-    partial.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    partial.write_text(json.dumps({"machine": machine, "rows": judged}, indent=1) + "\n")
     partial.replace(output)
-    failures = failed_check(rows)
+    failures = rows.failed_check(judged)
     if options.check and failures:
         print("check failed: " + ", ".join(failures), file=sys.stderr)
         return 1

@@ -18,7 +18,7 @@ test_packages=(
   clang-tidy-19 clang-format-19 libclang-rt-19-dev python3-pytest python3-jsonschema python3-websocket
   procps util-linux
 )
-bench_packages=(bubblewrap docker.io)
+bench_packages=(bubblewrap docker.io wrk)
 # The virtual machine's kernel, and qemu where the host has none, are fetched by tests/vm/run.sh
 # without being installed.
 vm_packages=(zstd)
