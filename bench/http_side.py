@@ -4,6 +4,8 @@ import contextlib
 import re
 import shutil
 import subprocess
+import time
+import urllib.request
 
 import http_servers
 import programs
@@ -37,6 +39,7 @@ FIELDS = {
     "http_server_rss": (("rss_bytes", "http_server_rss"),),
     "http_storm": (("growth_bytes", "http_storm_rss"),),
 }
+MIN_BUSY_CREATES = 8  # before http_health_busy counts as busy, and while it is measured
 # Rows of ONCE whose program prints more than the line of its own name.
 MORE_LINES = {"http_idle1000": ("http_streams200",)}
 
@@ -57,6 +60,27 @@ def wrk_rate(text):
     if not found or float(found[1]) == 0:
         raise programs.Skip("wrk printed no rate")
     return float(found[1])
+
+
+def created_count(metrics):
+    """Sessions created so far, from the text of /metrics."""
+    found = re.findall(r"^caisson_session_create_seconds_count\S* (\d+)", metrics, re.MULTILINE)
+    return sum(int(count) for count in found)
+
+
+def creates(url):
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(f"{url}/metrics", timeout=30) as answer:
+        return created_count(answer.read().decode())
+
+
+def await_creates(url):
+    """How many sessions there have been once they come and go."""
+    for _ in range(200):
+        if (count := creates(url)) >= MIN_BUSY_CREATES:
+            return count
+        time.sleep(0.02)
+    raise programs.Skip("no sessions are being made")
 
 
 def quantities_of(lines):
@@ -136,9 +160,11 @@ class HttpSide:
         with subprocess.Popen(self._bench_argv(server, "http_sustained"), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as churn:
             try:
+                begun = await_creates(server.url)
                 rate = self._wrk(server.url, seconds)
-                if churn.poll() is not None:
-                    raise programs.Skip("the creates ended before the requests did")
+                made = creates(server.url) - begun
+                if churn.poll() is not None or made < MIN_BUSY_CREATES:
+                    raise programs.Skip(f"only {made} sessions were made meanwhile")
             finally:
                 churn.terminate()
                 churn.communicate(timeout=60)

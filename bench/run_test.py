@@ -224,6 +224,15 @@ class WrkTest(unittest.TestCase):
                 http_side.wrk_rate(bad)
 
 
+class MetricsTest(unittest.TestCase):
+    def test_creates_of_every_kind_are_counted(self):
+        text = ('caisson_session_create_seconds_sum{provider="native"} 3\n'
+                'caisson_session_create_seconds_count{provider="native",environment="a"} 5\n'
+                'caisson_session_create_seconds_count{provider="native",environment="b"} 7\n')
+        self.assertEqual(http_side.created_count(text), 12)
+        self.assertEqual(http_side.created_count("caisson_sessions 4\n"), 0)
+
+
 class RunJsonTest(unittest.TestCase):
     def test_a_failing_program_is_a_skip_with_its_last_line(self):
         with self.assertRaisesRegex(programs.Skip, "sh exited with 3: second"):
