@@ -172,8 +172,6 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
   sandbox::WarmPool warm(
       *loop, admission, [&busy] { return busy != nullptr && busy->creating() > 0; },
       {.ceiling = static_cast<size_t>(options.warm_ceiling), .environments = EnvironmentNames()});
-  registry.AddComputedGauge("caisson_warm_sandboxes", "Sandboxes that wait to be claimed",
-                            [&warm] { return static_cast<double>(warm.ready()); });
   sandbox::SessionManager sessions({.loop = *loop,
                                     .events = events,
                                     .journal = journal,

@@ -86,7 +86,7 @@ def test_the_warm_pool_fills_again(make_server):
 
     def ready():
         for line in api.get("/metrics").body.decode().splitlines():
-            if line.startswith("caisson_warm_sandboxes "):
+            if line.startswith("caisson_warm_ready "):
                 return float(line.split()[1])
         raise AssertionError("no metric of the pool")
 

@@ -131,7 +131,7 @@ def test_create_from_the_warm_pool(crashing, name):
     crashing.server.start()
     del crashing.server._env[HOOK]
     api = crashing.api()
-    wait_until(lambda: b"\ncaisson_warm_sandboxes 1" in api.get("/metrics").body, "one waits")
+    wait_until(lambda: b"\ncaisson_warm_ready 1" in api.get("/metrics").body, "one waits")
     assert attempt(lambda: create_again_and_again(api)) is None
     crashing.must_die(name)
     crashing.server._arguments = ["--warm-ceiling", "0"]
