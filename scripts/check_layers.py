@@ -62,7 +62,7 @@ THIRD_PARTY = {
     "yaml": ["yaml-cpp/"],
     "log": FMT,
     "telemetry": JSON,
-    "net": JSON + ["boost/beast", "boost/asio/buffer.hpp", "openssl/", "nghttp2/", "curl/"],
+    "net": JSON + ["boost/beast", "boost/asio/buffer.hpp", "openssl/", "nghttp2/", "curl/", "zlib.h"],
     "store": JSON + ["sqlite3.h", "libpq-fe.h"],
     "auth": JSON + ["openssl/"],
     "sandbox": JSON,

@@ -11,7 +11,7 @@ set -euo pipefail
 
 build_packages=(
   clang-19 lld-19 llvm-19 cmake ninja-build ccache pkg-config make git
-  libboost1.81-dev libboost-json1.81-dev libfmt-dev libarchive-dev libyaml-cpp-dev libsqlite3-dev libssl-dev libcurl4-openssl-dev libgtest-dev libgmock-dev
+  libboost1.81-dev libboost-json1.81-dev libfmt-dev libarchive-dev libyaml-cpp-dev libsqlite3-dev libssl-dev libcurl4-openssl-dev zlib1g-dev libgtest-dev libgmock-dev
   python3 e2fsprogs curl
 )
 test_packages=(

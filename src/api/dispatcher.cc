@@ -46,6 +46,31 @@ bool MayStream(const Route& route) {
   });
 }
 
+// A body that stops coming is the client's delay, not ours.
+std::optional<int> LateBody(net::Exchange& exchange, const Error& error) {
+  const bool late = error.code() == ErrorCode::kDeadlineExceeded && exchange.body().stalled();
+  return late ? std::optional(408) : std::nullopt;
+}
+
+// Completes when the credential has expired; never for one that does not. The clock may be set
+// meanwhile, so it is looked at again and again.
+Task<std::monostate> Expiry(async::Loop* loop, std::optional<int64_t> expires_ms) {
+  constexpr std::chrono::milliseconds kLook = std::chrono::seconds(10), kDay = std::chrono::days(1);
+  for (;;) {
+    const std::chrono::milliseconds left(expires_ms ? *expires_ms - NowMs() : kDay.count());
+    if (left.count() <= 0) co_return std::monostate();
+    co_await loop->Sleep(std::min(left, expires_ms ? kLook : kDay));
+  }
+}
+
+// Says why a stream has to end.
+Task<std::string> CredentialEnds(async::Loop* loop, async::Event* revoked,
+                                 std::optional<int64_t> expires_ms) {
+  const auto first =
+      co_await async::FirstOf(loop, async::WaitFor(revoked), Expiry(loop, expires_ms));
+  co_return first.index() == 0 ? "the key was revoked" : "the credential has expired";
+}
+
 Error MayNot(const Call& call) {
   const Permission& permission = call.route().permission;
   return Error(ErrorCode::kPermissionDenied,
@@ -58,12 +83,13 @@ Error MayNot(const Call& call) {
 
 }  // namespace
 
-net::Response ErrorResponse(ErrorShape shape, const Error& error, const std::string& request_id) {
-  if (shape == ErrorShape::kProblem) return net::Response::Problem(error, request_id);
+net::Response ErrorResponse(ErrorShape shape, const Error& error, const std::string& request_id,
+                            std::optional<int> other_status) {
+  const int status = other_status.value_or(InfoOf(error.code()).http_status);
+  if (shape == ErrorShape::kProblem) return net::Response::Problem(status, error, request_id);
   json::Object body{{"error", error.message()}, {"code", error.name()}};
   if (!error.remedy().empty()) body["remediation"] = error.remedy();
   body["request_id"] = request_id;
-  const int status = InfoOf(error.code()).http_status;
   return net::Response::Json(status, json::Write(body));
 }
 
@@ -112,7 +138,9 @@ Task<std::optional<net::Response>> Dispatcher::Answer(HeadedExchange* exchange,
   call.set_trace(progress->span);
   auto reply = co_await Run(&call, &exchange->headers());
   progress->key_id = call.principal().key_id;
-  if (!reply) co_return ErrorResponse(route.errors, reply.error(), progress->request_id);
+  if (!reply)
+    co_return ErrorResponse(route.errors, reply.error(), progress->request_id,
+                            LateBody(*exchange, reply.error()));
   co_return std::move(reply->response());
 }
 
@@ -137,10 +165,12 @@ Task<Result<Reply>> Dispatcher::Run(Call* call, net::Headers* headers) {
   if (call->route().audited == Audited::kAlways) CAISSON_CO_TRY(co_await Audit(call, "allow", ""));
   if (!MayStream(call->route())) co_return co_await call->route().handler(call);
   OpenStreams::Entry open(services_.streams, call->principal().key_id);
-  auto first = co_await async::FirstOf(&services_.loop, call->route().handler(call),
-                                       async::WaitFor(&open.ended()));
+  auto first = co_await async::FirstOf(
+      &services_.loop, call->route().handler(call),
+      CredentialEnds(&services_.loop, &open.ended(), call->principal().expires_ms));
   if (first.index() == 0) co_return std::get<0>(std::move(first));
-  co_return Error(ErrorCode::kUnauthenticated, "the key was revoked").WithRemedy("use another key");
+  co_return Error(ErrorCode::kUnauthenticated, std::get<1>(std::move(first)))
+      .WithRemedy("use another key");
 }
 
 Task<Status> Dispatcher::Admit(Call* call, net::Headers* headers) {

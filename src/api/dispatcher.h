@@ -66,6 +66,8 @@ class Dispatcher {
 };
 
 // The error as the route's callers expect it.
-net::Response ErrorResponse(ErrorShape shape, const Error& error, const std::string& request_id);
+// With the status of the error's code, or another.
+net::Response ErrorResponse(ErrorShape shape, const Error& error, const std::string& request_id,
+                            std::optional<int> other_status = std::nullopt);
 
 }  // namespace caisson::api

@@ -2,7 +2,9 @@
 // of JSON, or a WebSocket.
 //
 // Who comes back says the last number it saw (Last-Event-ID, or ?after=) and gets what came since;
-// what is no longer remembered is told as "events.missed".
+// what is no longer kept is told as "events.missed". An event is told when it is in the store, so
+// whatever a client has seen, the next server knows too.
+#include <algorithm>
 #include <charconv>
 
 #include "api/call.h"
@@ -14,14 +16,15 @@
 #include "base/text.h"
 #include "net/sse.h"
 #include "net/websocket.h"
+#include "sandbox/event_archive.h"
 
 namespace caisson::api {
 namespace {
 
 using auth::Resource;
 using auth::Verb;
-using sandbox::EventBus;
 using sandbox::EventItem;
+using sandbox::EventReader;
 
 constexpr std::chrono::seconds kHeartbeat{15};
 
@@ -65,18 +68,21 @@ Result<Wanted> WantedOf(const Call& call) {
 }
 
 // The next event; nothing when there is none for as long as a heartbeat.
-Task<std::optional<EventItem>> NextOf(async::Loop* loop, EventBus::Subscription* events) {
-  return async::WithTimeout(loop, kHeartbeat, events->Next());
+Task<Result<std::optional<EventItem>>> NextOf(async::Loop* loop, EventReader* events) {
+  auto item = co_await async::WithTimeout(loop, kHeartbeat, events->Next());
+  if (!item) co_return std::optional<EventItem>();
+  if (!*item) co_return std::move(*item).error();
+  co_return std::optional(**std::move(item));
 }
 
 json::Object MessageOf(const EventItem& item) {
   return std::visit([](const auto& event) { return ToJson(event); }, item);
 }
 
-Task<Status> Stream(async::Loop* loop, EventStream* stream, EventBus::Subscription* events) {
+Task<Status> Stream(async::Loop* loop, EventStream* stream, EventReader* events) {
   CAISSON_CO_TRY(co_await stream->Begin());
   for (;;) {
-    const auto item = co_await NextOf(loop, events);
+    CAISSON_CO_ASSIGN(const auto item, co_await NextOf(loop, events));
     if (!item) {
       CAISSON_CO_TRY(co_await stream->Heartbeat());
       continue;
@@ -89,9 +95,9 @@ Task<Status> Stream(async::Loop* loop, EventStream* stream, EventBus::Subscripti
   }
 }
 
-Task<Status> SendAll(async::Loop* loop, net::WebSocket* socket, EventBus::Subscription* events) {
+Task<Status> SendAll(async::Loop* loop, net::WebSocket* socket, EventReader* events) {
   for (;;) {
-    const auto item = co_await NextOf(loop, events);
+    CAISSON_CO_ASSIGN(const auto item, co_await NextOf(loop, events));
     if (!item) {
       CAISSON_CO_TRY(co_await socket->Ping(""));
       continue;
@@ -108,7 +114,7 @@ Task<Status> ReceiveAll(net::WebSocket* socket) {
   }
 }
 
-Task<Result<Reply>> ServeSocket(Call* call, EventBus::Subscription* events) {
+Task<Result<Reply>> ServeSocket(Call* call, EventReader* events) {
   CAISSON_CO_ASSIGN(auto socket, co_await call->exchange().Upgrade({}));
   async::Loop& loop = call->services().loop;
   (void)co_await async::FirstOf(&loop, SendAll(&loop, socket.get(), events),
@@ -116,42 +122,43 @@ Task<Result<Reply>> ServeSocket(Call* call, EventBus::Subscription* events) {
   co_return Reply::Streamed();
 }
 
-Reply PageOf(EventBus& bus, EventBus::Subscription& events, int64_t limit) {
+Task<Result<Reply>> PageOf(Call* call, EventReader* events, int64_t limit) {
+  sandbox::EventBus& bus = call->services().events;
+  uint64_t last = bus.next_sequence() - 1;
+  co_await bus.Settled();
   json::Array list;
   json::Value missed;
-  uint64_t last = bus.next_sequence() - 1;
   while (static_cast<int64_t>(list.size()) < limit) {
-    const auto item = events.Poll();
+    CAISSON_CO_ASSIGN(const auto item, co_await events->Poll());
     if (!item) break;
     if (const auto* gap = std::get_if<sandbox::EventsMissed>(&*item)) {
-      missed = json::Object{{"from", gap->from}, {"to", gap->to}};
+      // One range names all that is missing from this page.
+      const auto from = missed.is_null() ? gap->from : missed.at("from").to_number<uint64_t>();
+      missed = json::Object{{"from", from}, {"to", gap->to}};
       continue;
     }
     const auto& event = std::get<sandbox::SessionEvent>(*item);
+    last = std::max(last, event.sequence);
     if (static_cast<int64_t>(list.size()) + 1 == limit) last = event.sequence;
     list.push_back(ToJson(event));
   }
-  return Reply::Json(
+  co_return Reply::Json(
       200, json::Object{
                {"events", std::move(list)}, {"missed", std::move(missed)}, {"next_after", last}});
 }
 
 Task<Result<Reply>> Serve(Call* call, Wanted wanted) {
-  EventBus& bus = call->services().events;
+  auto& services = call->services();
   CAISSON_CO_ASSIGN(const auto limit, call->QueryInteger("limit", 1, 1000));
-  if (call->request().headers.HasToken("connection", "upgrade")) {
-    const auto events = bus.Subscribe(std::move(wanted.filter), wanted.after);
-    co_return co_await ServeSocket(call, events.get());
-  }
+  const bool upgrades = call->request().headers.HasToken("connection", "upgrade");
   const auto kind = WantedStream(call->request());
-  if (!kind) {
-    const auto events = bus.Subscribe(std::move(wanted.filter), wanted.after.value_or(0));
-    co_return PageOf(bus, *events, limit.value_or(100));
-  }
-  const auto events = bus.Subscribe(std::move(wanted.filter), wanted.after);
+  if (!upgrades && !kind && !wanted.after) wanted.after = 0;
+  EventReader events(services.events, services.archive, std::move(wanted.filter), wanted.after);
+  if (upgrades) co_return co_await ServeSocket(call, &events);
+  if (!kind) co_return co_await PageOf(call, &events, limit.value_or(100));
   EventStream stream(call->exchange(), *kind);
-  async::Loop& loop = call->services().loop;
-  (void)co_await async::FirstOf(&loop, Stream(&loop, &stream, events.get()),
+  async::Loop& loop = services.loop;
+  (void)co_await async::FirstOf(&loop, Stream(&loop, &stream, &events),
                                 async::WaitFor(&call->exchange().closed()));
   co_return Reply::Streamed();
 }

@@ -1,4 +1,5 @@
-// /api/sessions/{id}/exec and …/processes: commands, waited for, streamed, or in the background.
+// /api/sessions/{id}/exec: commands, waited for, streamed, or in the background; and what is done
+// to one that runs.
 #include <signal.h>
 
 #include "api/call.h"
@@ -10,6 +11,7 @@
 #include "async/race.h"
 #include "base/encoding.h"
 #include "net/websocket.h"
+#include "sandbox/command_records.h"
 
 namespace caisson::api {
 namespace {
@@ -124,44 +126,21 @@ Task<Result<Reply>> ExecSocket(Call* call) {
 Task<Result<FeedPtr>> ProcessOf(Call* call) {
   CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
   CAISSON_CO_ASSIGN(const uint32_t handle, ParseHandle(call->Param("process")));
-  co_return session->FindProcess(handle);
+  auto process = session->FindProcess(handle);
+  if (process || call->services().commands == nullptr) co_return process;
+  CAISSON_CO_ASSIGN(const auto record,
+                    co_await call->services().commands->Find(session->id(), handle));
+  if (!record) co_return process;
+  co_return Error(ErrorCode::kGone, "process " + std::to_string(handle) +
+                                        " has ended, and its output is no longer at hand")
+      .WithRemedy("read the session's logs, or GET the process for how it ended");
 }
 
 // The same for those who act on it: in a paused sandbox nobody would answer.
 Task<Result<FeedPtr>> RunningProcessOf(Call* call) {
   CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
-  CAISSON_CO_ASSIGN(const uint32_t handle, ParseHandle(call->Param("process")));
   CAISSON_CO_TRY(session->MustBeRunning());
-  co_return session->FindProcess(handle);
-}
-
-Task<Result<Reply>> ListProcesses(Call* call) {
-  CAISSON_CO_ASSIGN(auto session, co_await SessionOf(call));
-  json::Array processes;
-  for (const auto& process : session->Processes()) processes.push_back(ToJson(*process));
-  co_return Reply::Json(200, json::Object{{"processes", std::move(processes)}});
-}
-
-Task<Result<Reply>> GetProcess(Call* call) {
-  CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
-  co_return Reply::Json(200, ToJson(*process));
-}
-
-Task<std::monostate> Ended(FeedPtr process) {
-  (void)co_await process->Wait();
-  co_return std::monostate();
-}
-
-// As it stands when it has ended or the time is over, whichever comes first.
-Task<Result<Reply>> WaitProcess(Call* call) {
-  CAISSON_CO_ASSIGN(const auto seconds, call->QueryInteger("timeout", 0, 3600));
-  CAISSON_CO_ASSIGN(const FeedPtr process, co_await ProcessOf(call));
-  async::Loop& loop = call->services().loop;
-  auto wait = async::WithTimeout(&loop, std::chrono::seconds(seconds.value_or(60)), Ended(process));
-  auto first =
-      co_await async::FirstOf(&loop, std::move(wait), async::WaitFor(&call->exchange().closed()));
-  if (first.index() == 1) co_return Reply::Streamed();
-  co_return Reply::Json(200, ToJson(*process));
+  co_return co_await ProcessOf(call);
 }
 
 Task<Result<Reply>> SignalProcess(Call* call) {
@@ -314,31 +293,6 @@ void AddExecRoutes(std::vector<Route>& routes) {
        .outcomes = {{101, ""}},
        .cost = Cost::kExec,
        .audited = Audited::kAlways});
-  add({.method = "GET",
-       .pattern = "/api/sessions/{id}/processes",
-       .permission = {Verb::kRead, Resource::kProcesses},
-       .handler = ListProcesses,
-       .id = "listProcesses",
-       .group = "processes",
-       .summary = "Commands that run, and those of the ended that are still known",
-       .outcomes = {{200, "ProcessList"}}});
-  add({.method = "GET",
-       .pattern = "/api/sessions/{id}/processes/{process}",
-       .permission = {Verb::kRead, Resource::kProcesses},
-       .handler = GetProcess,
-       .id = "getProcess",
-       .group = "processes",
-       .summary = "One command: running, or how it ended",
-       .outcomes = {{200, "Process"}}});
-  add({.method = "GET",
-       .pattern = "/api/sessions/{id}/processes/{process}/wait",
-       .permission = {Verb::kRead, Resource::kProcesses},
-       .handler = WaitProcess,
-       .id = "waitProcess",
-       .group = "processes",
-       .summary = "Wait until a command has ended, or the time is over",
-       .outcomes = {{200, "Process"}},
-       .parameters = {{"timeout", "WaitSeconds", "Seconds; default 60, at most 3600"}}});
   add({.method = "GET",
        .pattern = "/api/sessions/{id}/processes/{process}/output",
        .permission = {Verb::kRead, Resource::kProcesses},

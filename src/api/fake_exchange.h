@@ -15,14 +15,18 @@ class FakeBody final : public net::BodyReader {
  public:
   explicit FakeBody(std::string bytes) : bytes_(std::move(bytes)), length_(bytes_.size()) {}
   Task<Result<std::string>> Next(size_t max) override {
+    if (stalled_) co_return Error(ErrorCode::kDeadlineExceeded, "it did not arrive in time");
     std::string piece = bytes_.substr(0, max);
     bytes_.erase(0, piece.size());
     co_return piece;
   }
   std::optional<uint64_t> content_length() const override { return length_; }
   bool finished() const override { return bytes_.empty(); }
+  bool stalled() const override { return stalled_; }
+  void Stall() { stalled_ = true; }
 
  private:
+  bool stalled_ = false;
   std::string bytes_;
   uint64_t length_;
 };
@@ -56,6 +60,9 @@ class FakeExchange final : public net::Exchange {
   Task<Result<std::unique_ptr<net::WebSocket>>> Upgrade(net::WebSocketOptions) override {
     co_return Error(ErrorCode::kInvalidArgument, "not a WebSocket");
   }
+
+  // From now on, nothing of the body arrives.
+  void StallBody() { body_.Stall(); }
 
   std::optional<net::Response> answer;
   bool finished = false;  // a stream was brought to its end

@@ -9,6 +9,7 @@ namespace caisson::api {
 
 void AddSessionRoutes(std::vector<Route>& routes);
 void AddExecRoutes(std::vector<Route>& routes);
+void AddProcessRoutes(std::vector<Route>& routes);
 void AddFileRoutes(std::vector<Route>& routes);
 void AddFileContentRoutes(std::vector<Route>& routes);
 void AddFileWatchRoutes(std::vector<Route>& routes);
@@ -21,6 +22,7 @@ void AddServerRoutes(std::vector<Route>& routes);
 void AddKeyRoutes(std::vector<Route>& routes);
 void AddTokenRoutes(std::vector<Route>& routes);
 void AddEventRoutes(std::vector<Route>& routes);
+void AddStreamRoutes(std::vector<Route>& routes);
 void AddAuditRoutes(std::vector<Route>& routes);
 void AddUsageRoutes(std::vector<Route>& routes);
 void AddWebhookRoutes(std::vector<Route>& routes);

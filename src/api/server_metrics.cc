@@ -16,11 +16,6 @@ double ResidentBytes() {
   return got == 2 ? static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-double Load() {
-  double load = 0;
-  return getloadavg(&load, 1) == 1 ? load : 0;
-}
-
 }  // namespace
 
 ServerMetrics::ServerMetrics(telemetry::Registry& registry, const sandbox::SessionManager& sessions)
@@ -48,7 +43,6 @@ ServerMetrics::ServerMetrics(telemetry::Registry& registry, const sandbox::Sessi
                             [manager] { return static_cast<double>(manager->ending()); });
   registry.AddComputedGauge("caisson_server_resident_bytes", "Memory of the server itself",
                             ResidentBytes);
-  registry.AddComputedGauge("caisson_host_load", "Load average of the host over one minute", Load);
 }
 
 void ServerMetrics::CountRequest(std::string_view route, int status,

@@ -92,6 +92,7 @@ std::vector<Route> AllRoutes() {
   std::vector<Route> routes;
   AddSessionRoutes(routes);
   AddExecRoutes(routes);
+  AddProcessRoutes(routes);
   AddFileRoutes(routes);
   AddFileContentRoutes(routes);
   AddFileWatchRoutes(routes);
@@ -104,6 +105,7 @@ std::vector<Route> AllRoutes() {
   AddKeyRoutes(routes);
   AddTokenRoutes(routes);
   AddEventRoutes(routes);
+  AddStreamRoutes(routes);
   AddAuditRoutes(routes);
   AddUsageRoutes(routes);
   AddWebhookRoutes(routes);

@@ -20,6 +20,11 @@ class KeyRing;
 class SessionTokens;
 }  // namespace caisson::auth
 
+namespace caisson::sandbox {
+class CommandRecords;
+class EventArchive;
+}  // namespace caisson::sandbox
+
 namespace caisson::api {
 
 class AlertWatch;
@@ -52,6 +57,8 @@ struct Services {
   WebhookSender& webhooks;
   AlertWatch& alerts;
   telemetry::Tracer& tracer;
+  sandbox::EventArchive* archive = nullptr;       // null: events are known while the server lives
+  sandbox::CommandRecords* commands = nullptr;    // null: ended commands are soon forgotten
   const Keepings* kept = nullptr;                 // null: nothing outlives a session
   const auth::SignedUrls* signed_urls = nullptr;  // null: none are given out
 };

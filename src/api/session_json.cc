@@ -105,8 +105,9 @@ void AddOutput(json::Object& to, std::string_view name, std::string_view bytes) 
 
 void AddOutcome(json::Object& to, const sandbox::ExecOutcome& outcome) {
   const sandbox::Usage& usage = outcome.usage;
-  to["exit_code"] = ShellCode(outcome);
   to["outcome"] = json::Object{{"status", NameOf(outcome.status)}, {"reason", outcome.reason}};
+  if (outcome.status == sandbox::OutcomeStatus::kUnknown) return;  // and no figures are made up
+  to["exit_code"] = ShellCode(outcome);
   if (outcome.signal != 0) to["signal"] = outcome.signal;
   to["usage"] = json::Object{{"cpu_user_seconds", Seconds(usage.user_cpu)},
                              {"cpu_system_seconds", Seconds(usage.system_cpu)},
@@ -136,20 +137,42 @@ json::Object ToJson(const sandbox::ExecReport& report) {
   return object;
 }
 
-json::Object ToJson(const sandbox::ProcessFeed& process) {
+json::Object OutputRange(const sandbox::ProcessFeed& process) {
   const auto begin = process.begin(), end = process.end();
+  return {{"stdout_begin", begin.out},
+          {"stdout_end", end.out},
+          {"stderr_begin", begin.err},
+          {"stderr_end", end.err}};
+}
+
+json::Object ToJson(const sandbox::ProcessFeed& process) {
+  const sandbox::ProcessFacts& facts = process.facts();
   json::Object object{{"process_id", process.handle()},
                       {"pid", process.pid()},
-                      {"command", ToUtf8(process.facts().command)},
-                      {"label", ToUtf8(process.facts().label)},
-                      {"pty", process.facts().stdio == sandbox::Stdio::kPty},
-                      {"started_at", ToText(process.facts().started)},
+                      {"command", ToUtf8(facts.command)},
+                      {"label", ToUtf8(facts.label)},
+                      {"pty", facts.stdio == sandbox::Stdio::kPty},
+                      {"started_at", ToText(facts.started)},
                       {"state", process.outcome() ? "ended" : "running"},
-                      {"output", json::Object{{"stdout_begin", begin.out},
-                                              {"stdout_end", end.out},
-                                              {"stderr_begin", begin.err},
-                                              {"stderr_end", end.err}}}};
+                      {"output", OutputRange(process)}};
   if (process.outcome()) AddOutcome(object, *process.outcome());
+  return object;
+}
+
+json::Object ToJson(const sandbox::CommandRecord& record) {
+  json::Object object{{"process_id", record.process},
+                      {"command", record.command},
+                      {"label", record.label},
+                      {"pty", record.stdio == sandbox::Stdio::kPty},
+                      {"started_at", ToText(record.started)},
+                      {"state", record.ended ? "ended" : "running"}};
+  json::Array argv;
+  for (const auto& argument : record.argv) argv.emplace_back(argument);
+  if (!argv.empty()) object["argv"] = std::move(argv);
+  if (!record.cwd.empty()) object["cwd"] = record.cwd;
+  if (!record.user.empty()) object["user"] = record.user;
+  if (record.ended) object["ended_at"] = ToText(*record.ended);
+  if (record.outcome) AddOutcome(object, *record.outcome);
   return object;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "json/json.h"
+#include "sandbox/command_records.h"
 #include "sandbox/exec_report.h"
 #include "sandbox/process_feed.h"
 #include "sandbox/session.h"
@@ -25,6 +26,10 @@ json::Object ToJson(const sandbox::ExecReport& report);
 json::Object ToJson(const sandbox::KeptArtifact& artifact);
 // A command as it stands: running, or how it ended.
 json::Object ToJson(const sandbox::ProcessFeed& process);
+// One that has ended and is not at hand any more.
+json::Object ToJson(const sandbox::CommandRecord& record);
+// What can be had of its output.
+json::Object OutputRange(const sandbox::ProcessFeed& process);
 
 // "outcome", "exit_code", "signal", "usage" and "duration_ms" of a command that has ended.
 void AddOutcome(json::Object& to, const sandbox::ExecOutcome& outcome);

@@ -184,7 +184,10 @@ Result<Principal> JwtVerifier::Check(std::string_view token, int64_t now_ms) con
 
   CAISSON_TRY(CheckTimes(claims, now_ms));
   if (!HasAudience(claims, entry->config.audience)) return Refused("it is for another audience");
-  return PrincipalFrom(claims, entry->config);
+  CAISSON_ASSIGN(Principal principal, PrincipalFrom(claims, entry->config));
+  CAISSON_ASSIGN(const auto expires, TimeClaim(claims, "exp"));
+  principal.expires_ms = *expires + kLeewayMs;
+  return principal;
 }
 
 }  // namespace caisson::auth

@@ -103,6 +103,7 @@ Result<Principal> KeyRing::Check(std::string_view key) {
   principal.name = record.name;
   CAISSON_ASSIGN(principal.role, RoleFrom(record.role));
   CAISSON_ASSIGN(principal.scopes, ParseScopes(record.scopes));
+  principal.expires_ms = record.expires_ms;
   unsaved_uses_[record.id] = now;
   return principal;
 }

@@ -67,6 +67,7 @@ struct Principal {
   Role role = Role::kViewer;
   std::vector<Scope> scopes;           // empty: all that the role allows
   std::optional<std::string> session;  // set: this session and nothing else
+  std::optional<int64_t> expires_ms;   // when the credential ends; else: never
 
   bool Allows(Verb verb, Resource resource) const;
 };

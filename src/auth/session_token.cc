@@ -57,6 +57,7 @@ Principal PrincipalOf(const SessionGrant& grant) {
   principal.name = principal.key_id;
   principal.role = Role::kDeveloper;
   principal.session = grant.session_id;
+  principal.expires_ms = grant.expires_ms;
   return principal;
 }
 

@@ -28,10 +28,12 @@
 #include "log/sink.h"
 #include "net/server.h"
 #include "providers/native/native_provider.h"
+#include "sandbox/event_archive.h"
 #include "sandbox/session_scaling.h"
 #include "sandbox/store_journal.h"
 #include "sandbox/stored_keeper.h"
 #include "sandbox/warm_pool.h"
+#include "telemetry/host_metrics.h"
 #include "telemetry/otlp.h"
 
 namespace caisson::cli {
@@ -149,7 +151,10 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
   async::ThreadPool disk(2);
   sandbox::StoreJournal journal(*store);
   sandbox::StoredKeeper keeper(*loop, *store, blobs, disk);
-  sandbox::EventBus events(*loop, sandbox::SystemTime);
+  CAISSON_CO_ASSIGN(const uint64_t number, co_await sandbox::EventArchive::NextNumber(store.get()));
+  sandbox::EventBus events(*loop, sandbox::SystemTime, sandbox::EventBus::kDefaultCapacity, number);
+  sandbox::EventArchive archive(*loop, events, *store, log);
+  sandbox::CommandRecords commands(*loop, *store, log);
   telemetry::Registry registry;
   telemetry::Tracer tracer(otlp.sampler);
 
@@ -178,7 +183,8 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
                                     .admission = admission,
                                     .providers = {provider.get()},
                                     .warm = &warm,
-                                    .keeper = &keeper},
+                                    .keeper = &keeper,
+                                    .commands = &commands},
                                    {.default_provider = options.provider,
                                     .environments = EnvironmentNames(),
                                     .min_isolation = options.min_isolation,
@@ -188,6 +194,7 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
   busy = &sessions;
   api::ServerMetrics metrics(registry, sessions);
   ShowPool(registry, warm);
+  telemetry::AddHostMetrics(registry, {.disk = options.data_dir});
   CAISSON_CO_ASSIGN(auto rules, ReadAlertRules(options.alert_rules, registry));
   CAISSON_CO_TRY(co_await admin->Begin(&sessions, std::move(rules)));
   CAISSON_CO_TRY(co_await sessions.Start());
@@ -197,6 +204,10 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
         return sessions.SetLimits(std::move(session), limits);
       },
       {});
+  sandbox::Retention retention(
+      {.loop = *loop, .store = *store, .blobs = blobs, .disk = disk, .log = log},
+      options.retention);
+  retention.Start();
   if (options.warm_ready > 0)
     warm.KeepReady(*provider, {}, static_cast<size_t>(options.warm_ready));
 
@@ -224,6 +235,8 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
                          .webhooks = admin->webhooks(),
                          .alerts = admin->alerts(),
                          .tracer = tracer,
+                         .archive = &archive,
+                         .commands = &commands,
                          .kept = &kept,
                          .signed_urls = &signed_urls};
   net::Fetcher collector(*loop, net::AnyAddress, 1);
@@ -247,6 +260,7 @@ Task<Status> Serve(async::Loop* loop, ServeOptions options, log::Logger log) {
   co_await warm.Close();
   co_await sessions.Close(std::chrono::seconds(10));
   co_await keeper.log().Flush();
+  co_await events.Settled();
   co_return co_await admin->Close();
 }
 

@@ -11,6 +11,8 @@
 namespace caisson::cli {
 namespace {
 
+constexpr int64_t kLongestKept = int64_t{36'500} * 86'400 * 1'000'000'000;  // a hundred years
+
 constexpr Option kOptions[] = {
     kConfigOption,
     kEnvFileOption,
@@ -169,7 +171,61 @@ constexpr Option kOptions[] = {
      .config_key = "alerts",
      .section = "Sessions",
      .help = "alert rules on the server's metrics (YAML)"},
+    {.name = "keep-records",
+     .kind = ValueKind::kDuration,
+     .default_text = "30d",
+     .config_key = "keep_records",
+     .min = 0,
+     .max = kLongestKept,
+     .section = "Keeping",
+     .help = "how long an ended session and its commands are known; 0: for ever"},
+    {.name = "keep-logs",
+     .kind = ValueKind::kDuration,
+     .default_text = "7d",
+     .config_key = "keep_logs",
+     .min = 0,
+     .max = kLongestKept,
+     .section = "Keeping",
+     .help = "how long the log of an ended session is kept; 0: as long as its record"},
+    {.name = "keep-artifacts",
+     .kind = ValueKind::kDuration,
+     .default_text = "7d",
+     .config_key = "keep_artifacts",
+     .min = 0,
+     .max = kLongestKept,
+     .section = "Keeping",
+     .help = "how long files are kept that sessions left; 0: for ever"},
+    {.name = "keep-events",
+     .kind = ValueKind::kDuration,
+     .default_text = "7d",
+     .config_key = "keep_events",
+     .min = 0,
+     .max = kLongestKept,
+     .section = "Keeping",
+     .help = "how long events can be replayed, a million at most; 0: however old they are"},
+    {.name = "keep-usage",
+     .kind = ValueKind::kDuration,
+     .default_text = "400d",
+     .config_key = "keep_usage",
+     .min = 0,
+     .max = kLongestKept,
+     .section = "Keeping",
+     .help = "how long the figures of usage are kept, by the day; 0: for ever"},
 };
+
+sandbox::RetentionOptions ReadRetention(const Parsed& parsed) {
+  const auto keep = [&parsed](std::string_view name) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        *parsed.Get<std::chrono::nanoseconds>(name));
+  };
+  sandbox::RetentionOptions options;
+  options.records = keep("keep-records");
+  options.logs = keep("keep-logs");
+  options.artifacts = keep("keep-artifacts");
+  options.events = keep("keep-events");
+  options.usage = keep("keep-usage");
+  return options;
+}
 
 Error Refused(const std::string& listen, const std::string& lacks, std::string remedy) {
   return Error(ErrorCode::kInvalidArgument, "refusing to listen on " + listen + " " + lacks)
@@ -226,6 +282,7 @@ Result<ServeOptions> ReadServeOptions(const Parsed& parsed) {
   options.drain = std::chrono::duration_cast<std::chrono::milliseconds>(
       *parsed.Get<std::chrono::nanoseconds>("drain"));
   options.webhooks_to_private = parsed.Flag("webhooks-to-private");
+  options.retention = ReadRetention(parsed);
   if (options.tls_cert.empty() != options.tls_key.empty())
     return Error(ErrorCode::kInvalidArgument, "TLS needs both a certificate and its key")
         .WithRemedy("give --tls-cert and --tls-key together");

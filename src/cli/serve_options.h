@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "log/logger.h"
 #include "sandbox/isolation.h"
+#include "sandbox/retention.h"
 
 namespace caisson::cli {
 
@@ -35,6 +36,7 @@ struct ServeOptions {
   std::chrono::milliseconds connection_timeout{0};
   std::chrono::milliseconds drain{0};
   bool webhooks_to_private = false;
+  sandbox::RetentionOptions retention;
 };
 
 // What was asked for, checked: any address but loopback needs keys and TLS; kInvalidArgument says

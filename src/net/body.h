@@ -24,6 +24,8 @@ class BodyReader {
   virtual std::optional<uint64_t> content_length() const = 0;
   // The end has been read.
   virtual bool finished() const = 0;
+  // A read failed because the sender made no progress in time.
+  virtual bool stalled() const { return false; }
 
   // All that is left, or kTooLarge when it is more than `limit`; no more than that is ever kept.
   Task<Result<std::string>> ReadAll(size_t limit);

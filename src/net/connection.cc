@@ -122,6 +122,7 @@ void Connection::StartExchange(RequestHead head) {
   decoder_ = BodyDecoder(framing_);
   body_limit_ = context_.limits.max_body_bytes;
   body_read_ = 0;
+  body_stalled_ = false;
   keep_alive_ = head.keep_alive;
   continue_due_ = head.expects_continue;
   head_only_ = request_.method == "HEAD";
@@ -245,6 +246,10 @@ Task<Result<std::string>> Connection::Next(size_t max) {
     channel_.SetReadDeadline(Channel::kNever);
     if (filled) continue;
     keep_alive_ = false;
+    body_stalled_ = filled.error().code() == ErrorCode::kDeadlineExceeded;
+    if (body_stalled_)
+      co_return Error(ErrorCode::kDeadlineExceeded, "the request's body did not arrive in time")
+          .WithRemedy("send it without long pauses, or in smaller parts");
     if (filled.error().code() == ErrorCode::kGone)
       co_return Error(ErrorCode::kCancelled, "the client has gone in the middle of the body");
     co_return filled.error();

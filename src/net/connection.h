@@ -66,6 +66,7 @@ class Connection final : public Exchange, private BodyReader {
   Task<Result<std::string>> Next(size_t max) override;
   std::optional<uint64_t> content_length() const override;
   bool finished() const override { return decoder_.ended(); }
+  bool stalled() const override { return body_stalled_; }
 
   Task<Got> ReadHead();
   Got TakeHead(size_t size);
@@ -93,6 +94,7 @@ class Connection final : public Exchange, private BodyReader {
   BodyDecoder decoder_;
   uint64_t body_limit_ = 0, body_read_ = 0;
   bool keep_alive_ = true;
+  bool body_stalled_ = false;
   bool continue_due_ = false;  // the client waits for 100
   bool head_only_ = false;     // the request is HEAD
   Answer answer_ = Answer::kNone;

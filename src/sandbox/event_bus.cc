@@ -30,7 +30,7 @@ bool EventFilter::Wants(const SessionEvent& event) const {
 }
 
 EventBus::EventBus(async::Loop& loop, WallClock clock, size_t capacity, uint64_t next)
-    : clock_(std::move(clock)), capacity_(capacity), next_(next), published_(loop) {}
+    : clock_(std::move(clock)), capacity_(capacity), next_(next), published_(loop), told_(loop) {}
 
 uint64_t EventBus::Publish(SessionEvent event) {
   event.sequence = next_++;
@@ -38,24 +38,39 @@ uint64_t EventBus::Publish(SessionEvent event) {
   ring_.push_back(std::move(event));
   if (ring_.size() > capacity_) ring_.pop_front();
   published_.Wake();
+  if (told_end_ == UINT64_MAX) told_.Wake();
   return next_ - 1;
 }
 
+void EventBus::TellWhenKept() { told_end_ = next_; }
+
+void EventBus::KeptThrough(uint64_t number) {
+  told_end_ = number + 1;
+  told_.Wake();
+}
+
+Task<void> EventBus::Settled() {
+  const uint64_t end = next_;
+  while (told_end_ < end) co_await told_.Wait();
+}
+
 std::unique_ptr<EventBus::Subscription> EventBus::Subscribe(EventFilter filter,
-                                                            std::optional<uint64_t> after) {
+                                                            std::optional<uint64_t> after,
+                                                            Sight sight) {
   // A number from the future, of another data directory say, is as good as none.
   const uint64_t from = after && *after < next_ ? *after + 1 : next_;
-  return std::make_unique<Subscription>(*this, std::move(filter), from);
+  return std::make_unique<Subscription>(*this, std::move(filter), from, sight);
 }
 
 std::optional<EventItem> EventBus::Subscription::Poll() {
   const uint64_t oldest = bus_->next_ - bus_->ring_.size();
-  if (next_ < oldest) {
-    const EventsMissed missed{next_, oldest - 1};
-    next_ = oldest;
+  const uint64_t end = sight_ == Sight::kTold ? bus_->TellableEnd() : bus_->next_;
+  if (next_ < oldest && next_ < end) {
+    const EventsMissed missed{next_, std::min(oldest, end) - 1};
+    next_ = missed.to + 1;
     return missed;
   }
-  while (next_ < bus_->next_) {
+  while (next_ < end) {
     const SessionEvent& event = bus_->ring_[next_ - oldest];
     ++next_;
     if (filter_.Wants(event)) return event;
@@ -66,7 +81,7 @@ std::optional<EventItem> EventBus::Subscription::Poll() {
 Task<EventItem> EventBus::Subscription::Next() {
   for (;;) {
     if (auto item = Poll()) co_return *std::move(item);
-    co_await bus_->published_.Wait();
+    co_await (sight_ == Sight::kTold ? bus_->told_ : bus_->published_).Wait();
   }
 }
 

@@ -2,9 +2,12 @@
 //
 // Events carry sequence numbers without gaps. The newest are kept in one ring of bounded size;
 // each subscriber has its own place in it, so a slow one costs nothing and holds nobody up: what
-// was overwritten before it came is told to it as a count. Belongs to one Loop's thread.
+// was overwritten before it came is told to it as a range. Where events are kept (event_archive.h),
+// one is told only when it is: what anybody has heard of can be had again. Belongs to one Loop's
+// thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -66,6 +69,9 @@ struct EventsMissed {
 };
 using EventItem = std::variant<SessionEvent, EventsMissed>;
 
+// What a subscriber is shown: events that may be told, or every one, for whoever keeps them.
+enum class Sight { kTold, kPublished };
+
 class EventBus {
  public:
   static constexpr size_t kDefaultCapacity = 4096;
@@ -78,10 +84,17 @@ class EventBus {
   uint64_t Publish(SessionEvent event);
   uint64_t next_sequence() const { return next_; }
 
+  // From now on, events are told when KeptThrough has named them.
+  void TellWhenKept();
+  // All up to this number may be told.
+  void KeptThrough(uint64_t number);
+  // Completes when everything that was published before may be told.
+  Task<void> Settled();
+
   class Subscription {
    public:
-    Subscription(EventBus& bus, EventFilter filter, uint64_t next)
-        : bus_(&bus), filter_(std::move(filter)), next_(next) {}
+    Subscription(EventBus& bus, EventFilter filter, uint64_t next, Sight sight)
+        : bus_(&bus), filter_(std::move(filter)), next_(next), sight_(sight) {}
     // The next one it wants, as soon as there is one.
     Task<EventItem> Next();
     // The same, when it is there already.
@@ -91,17 +104,23 @@ class EventBus {
     EventBus* bus_;
     EventFilter filter_;
     uint64_t next_;  // the number it looks at next
+    const Sight sight_;
   };
   // From the event after number `after`; without one, from now. The bus outlives it.
   std::unique_ptr<Subscription> Subscribe(EventFilter filter,
-                                          std::optional<uint64_t> after = std::nullopt);
+                                          std::optional<uint64_t> after = std::nullopt,
+                                          Sight sight = Sight::kTold);
 
  private:
+  uint64_t TellableEnd() const { return std::min(next_, told_end_); }
+
   const WallClock clock_;
   const size_t capacity_;
   uint64_t next_;
+  uint64_t told_end_ = UINT64_MAX;  // one past the last that may be told
   std::deque<SessionEvent> ring_;
   async::Event published_;
+  async::Event told_;
 };
 
 }  // namespace caisson::sandbox

@@ -37,6 +37,24 @@ TEST_F(EventBusTest, ASlowSubscriberIsToldWhatItMissed) {
   EXPECT_FALSE(slow->Poll());
 }
 
+TEST_F(EventBusTest, WhereEventsAreKeptOneIsToldWhenItIs) {
+  auto told = bus.Subscribe({}), keeper = bus.Subscribe({}, std::nullopt, Sight::kPublished);
+  bus.TellWhenKept();
+  for (int i = 0; i < 3; ++i) Publish(EventKind::kAlert);
+  EXPECT_TRUE(keeper->Poll());
+  EXPECT_FALSE(told->Poll());
+  bus.KeptThrough(11);
+  EXPECT_EQ(std::get<SessionEvent>(*told->Poll()).sequence, 10u);
+  EXPECT_EQ(std::get<SessionEvent>(loop.RunUntilDone(told->Next())).sequence, 11u);
+  EXPECT_FALSE(told->Poll());
+  // Those that are overwritten before they are kept are missed only when they may be told.
+  for (int i = 0; i < 6; ++i) Publish(EventKind::kAlert);
+  EXPECT_FALSE(told->Poll());
+  bus.KeptThrough(13);
+  EXPECT_EQ(std::get<EventsMissed>(*told->Poll()).to, 13u);
+  EXPECT_FALSE(told->Poll());
+}
+
 TEST_F(EventBusTest, SubscribersReplayAndFilter) {
   Publish(EventKind::kSessionCreated, "a", "t1");
   Publish(EventKind::kSessionCreated, "b", "t2");

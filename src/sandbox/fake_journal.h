@@ -42,6 +42,14 @@ class FakeJournal : public SessionJournal {
     if (found == records.end()) co_return std::optional<SessionRecord>();
     co_return std::optional<SessionRecord>(found->second);
   }
+  Task<Result<std::optional<SessionRecord>>> FindNamed(std::string tenant,
+                                                       std::string name) override {
+    co_await loop_.Yield();
+    for (auto id = order.rbegin(); id != order.rend(); ++id)
+      if (records[*id].owner.tenant == tenant && records[*id].spec.name == name)
+        co_return std::optional<SessionRecord>(records[*id]);
+    co_return std::optional<SessionRecord>();
+  }
   Task<Result<std::optional<std::string>>> FindIdempotent(IdempotentCreate key) override {
     co_await loop_.Yield();
     const auto found = keys.find({key.tenant, key.key});

@@ -24,13 +24,22 @@ std::string_view NameOf(OutcomeStatus status) {
       return "cancelled";
     case OutcomeStatus::kLost:
       return "lost";
+    case OutcomeStatus::kUnknown:
+      break;
   }
-  return "lost";
+  return "unknown";
+}
+
+std::optional<OutcomeStatus> OutcomeStatusFrom(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(OutcomeStatus::kUnknown); ++i)
+    if (const auto status = static_cast<OutcomeStatus>(i); NameOf(status) == name) return status;
+  return std::nullopt;
 }
 
 int ShellCode(const ExecOutcome& outcome) {
   if (outcome.status == OutcomeStatus::kTimeout) return 124;
-  if (outcome.status == OutcomeStatus::kLost) return 125;
+  if (outcome.status == OutcomeStatus::kLost || outcome.status == OutcomeStatus::kUnknown)
+    return 125;
   if (outcome.signal != 0) return 128 + outcome.signal;
   return outcome.exit_code;
 }

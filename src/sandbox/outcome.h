@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,10 @@ enum class OutcomeStatus {
   kPolicy,        // seccomp killed it (SIGSYS)
   kCancelled,     // the caller killed it
   kLost,          // the sandbox ended under it; how the command ended is not known
+  kUnknown,       // it ran when a server ended, and its end was seen by nobody
 };
 std::string_view NameOf(OutcomeStatus status);  // snake_case, stable
+std::optional<OutcomeStatus> OutcomeStatusFrom(std::string_view name);
 
 struct Usage {
   std::chrono::microseconds user_cpu{0}, system_cpu{0};

@@ -39,12 +39,18 @@ struct FeedOffsets {
   uint64_t out = 0, err = 0;
 };
 
+// Whether this server started a command, or found it running.
+enum class ProcessOrigin { kStarted, kAdopted };
+
 // What is known of a command from its start on.
 struct ProcessFacts {
   std::string command;  // for people
   std::string label;
   Stdio stdio = Stdio::kPipes;
   WallTime started;
+  std::vector<std::string> argv = {};  // of an adopted one: not known
+  std::string cwd = {}, user = {};
+  ProcessOrigin origin = ProcessOrigin::kStarted;
 };
 
 class ProcessFeed : public std::enable_shared_from_this<ProcessFeed> {

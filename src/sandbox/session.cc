@@ -170,7 +170,8 @@ Task<Result<std::shared_ptr<Session::Starting>>> Session::Launch(ExecSpec spec, 
 
 Task<void> Session::LaunchTask(ExecSpec spec, std::shared_ptr<Starting> starting) {
   const Manner manner = starting->manner;
-  ProcessFacts facts{CommandText(spec.argv), spec.label, spec.stdio, clock_()};
+  ProcessFacts facts{
+      CommandText(spec.argv), spec.label, spec.stdio, clock_(), spec.argv, spec.cwd, spec.user};
   auto started = co_await sandbox_->Start(std::move(spec));
   if (!started) {
     NoteFailure(started.error());
@@ -185,23 +186,24 @@ Task<void> Session::LaunchTask(ExecSpec spec, std::shared_ptr<Starting> starting
   feed->Start();
   Publish(EventKind::kExecStarted,
           {{"process", std::to_string(feed->handle())}, {"command", feed->facts().command}});
-  Follow(feed, manner);
+  Follow(feed, manner, Ending::kAnnounced);
   starting->feed = std::move(feed);
   starting->done.Set();
   starting.reset();
 }
 
-void Session::Follow(std::shared_ptr<ProcessFeed> feed, Manner manner) {
-  tasks_.Spawn(FollowTask(std::move(feed), manner));
+void Session::Follow(std::shared_ptr<ProcessFeed> feed, Manner manner, Ending ending) {
+  tasks_.Spawn(FollowTask(std::move(feed), manner, ending));
 }
 
-Task<void> Session::FollowTask(std::shared_ptr<ProcessFeed> feed, Manner manner) {
+Task<void> Session::FollowTask(std::shared_ptr<ProcessFeed> feed, Manner manner, Ending ending) {
   const ExecOutcome outcome = co_await feed->Wait();
   CrashPoint("exec.ended");
-  Publish(EventKind::kExecEnded, {{"process", std::to_string(feed->handle())},
-                                  {"status", std::string(NameOf(outcome.status))},
-                                  {"exit_code", std::to_string(outcome.exit_code)},
-                                  {"reason", outcome.reason}});
+  if (ending == Ending::kAnnounced)
+    Publish(EventKind::kExecEnded, {{"process", std::to_string(feed->handle())},
+                                    {"status", std::string(NameOf(outcome.status))},
+                                    {"exit_code", std::to_string(outcome.exit_code)},
+                                    {"reason", outcome.reason}});
   if (outcome.status == OutcomeStatus::kLost) observer_.OnSuspect(*this);
   if (manner == Manner::kForeground) {
     processes_.erase(feed->handle());
@@ -336,14 +338,15 @@ Task<Status> Session::AdoptProcesses() {
     if (!attached) co_return std::move(attached).error();
     const auto started = WallTime(std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::nanoseconds(info.started_ns)));
-    auto feed = std::make_shared<ProcessFeed>(
-        loop_, *std::move(attached),
-        ProcessFacts{std::move(info.command), std::move(info.label), Stdio::kPipes, started});
+    const bool known = info.ended && co_await observer_.EndIsKnown(this, info.handle);
+    ProcessFacts facts{std::move(info.command), std::move(info.label), Stdio::kPipes, started};
+    facts.origin = ProcessOrigin::kAdopted;
+    auto feed = std::make_shared<ProcessFeed>(loop_, *std::move(attached), std::move(facts));
     // Whoever waited for it has gone with the former server; its output is there for the next.
     processes_[feed->handle()] = {feed, Manner::kDetached};
     observer_.OnProcess(*this, feed);
     feed->Start();
-    Follow(feed, Manner::kDetached);
+    Follow(feed, Manner::kDetached, known ? Ending::kKnown : Ending::kAnnounced);
   }
   co_return Status();
 }

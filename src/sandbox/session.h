@@ -32,6 +32,8 @@ class SessionObserver {
   // Copies what matches out of the sandbox.
   virtual Task<Result<std::vector<KeptArtifact>>> Keep(Session* session,
                                                        std::vector<std::string> globs) = 0;
+  // Whether it is on record that this command has ended, so that it need not be told again.
+  virtual Task<bool> EndIsKnown(const Session* session, uint32_t process) = 0;
 };
 
 // A command whose caller stays with it: output in order, none of it lost, and the command waits for
@@ -113,6 +115,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   enum class Manner { kForeground, kDetached };
+  enum class Ending { kAnnounced, kKnown };  // whether its end is news
   struct Entry {
     std::shared_ptr<ProcessFeed> feed;
     Manner manner;
@@ -121,8 +124,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Task<Result<std::shared_ptr<Starting>>> Launch(ExecSpec spec, Manner manner);
   Task<void> LaunchTask(ExecSpec spec, std::shared_ptr<Starting> starting);
-  void Follow(std::shared_ptr<ProcessFeed> feed, Manner manner);
-  Task<void> FollowTask(std::shared_ptr<ProcessFeed> feed, Manner manner);
+  void Follow(std::shared_ptr<ProcessFeed> feed, Manner manner, Ending ending);
+  Task<void> FollowTask(std::shared_ptr<ProcessFeed> feed, Manner manner, Ending ending);
   static Task<void> KillTask(std::shared_ptr<ProcessFeed> feed);
   static Task<void> FeedTask(std::shared_ptr<ProcessFeed> feed, std::string input);
   Task<void> ReleaseTask(uint32_t handle);

@@ -27,6 +27,9 @@ class SessionJournal {
   // it gets another session.
   virtual Task<Status> Save(SessionRecord record) = 0;
   virtual Task<Result<std::optional<SessionRecord>>> Find(std::string id) = 0;
+  // The newest that has the name, live or ended.
+  virtual Task<Result<std::optional<SessionRecord>>> FindNamed(std::string tenant,
+                                                               std::string name) = 0;
   // The id of the session made under this key. kConflict when it was made for another request.
   virtual Task<Result<std::optional<std::string>>> FindIdempotent(IdempotentCreate key) = 0;
   // All that have not ended, oldest first.

@@ -2,7 +2,8 @@
 //
 // DIRECTORY/ID/log.jsonl holds one JSON object on each line: a command's start, pieces of its
 // output, its outcome. When the file is full it becomes log.1.jsonl, replacing the one before. Of
-// one command only the first output is kept; the log says where it stopped. Writing is done by a
+// one command only the first output is kept; the log says where it stopped. A command that was
+// taken over from an earlier server is followed from where its log ends. Writing is done by a
 // thread of its own and nobody waits for it; when it cannot keep up or fails, lines are dropped and
 // counted.
 #pragma once
@@ -49,8 +50,18 @@ class SessionLog {
     std::atomic<uint64_t> waiting = 0, failed = 0;
   };
 
+  // What the log has of a command already.
+  struct Logged {
+    bool started = false, ended = false;
+    FeedOffsets end;     // one past the last byte of each stream
+    uint64_t bytes = 0;  // of both
+  };
+  static Result<Logged> Scan(store::Blobs& blobs, const std::string& session_id, uint32_t process);
+
   Task<void> FollowTask(std::string session_id, std::shared_ptr<ProcessFeed> process,
-                        std::unique_ptr<ProcessFeed::Subscription> output);
+                        std::unique_ptr<ProcessFeed::Subscription> output, uint64_t room);
+  Task<void> AdoptTask(std::string session_id, std::shared_ptr<ProcessFeed> process);
+  void AppendStart(const std::string& session_id, const ProcessFeed& process);
   void Append(const std::string& session_id, std::string line);
 
   async::Loop& loop_;

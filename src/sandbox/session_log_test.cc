@@ -45,6 +45,50 @@ TEST_F(SessionLogTest, HoldsCommandsOutputAndOutcomes) {
   EXPECT_FALSE(Run(log.Read("../etc", 0, 10)));
 }
 
+TEST_F(SessionLogTest, AnAdoptedCommandGoesOnWhereItsLogEnds) {
+  auto session = Create();
+  const std::string id = session->id();
+  uint32_t handle = 0;
+  {
+    SessionLog log(loop, blobs);
+    auto process = *Run(session->Start({.argv = {"count"}}));
+    handle = process->handle();
+    log.Follow(*session, process);
+    provider.Command(id).Out("one\xff\n");
+    provider.Command(id).Err("oops\n");
+    Settle();
+    Run(log.Flush());
+  }
+  provider.Command(id).Out("two\n");
+  session.reset();
+  Restart();
+  SessionLog log(loop, blobs);
+  session = *Run(manager->Get(mine, id));
+  auto adopted = *session->FindProcess(handle);
+  log.Follow(*session, adopted);
+  provider.Command(id).Out("three\n");
+  provider.Command(id).Exit(0);
+  Run(adopted->Wait());
+  std::string text;
+  ASSERT_TRUE(Until([&] { return (text = ReadAll(log, id)).contains(R"("event":"ended")"); }));
+  const auto count = [&](std::string_view word) {
+    size_t found = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count(R"("event":"started")"), 1u) << text;
+  EXPECT_EQ(count("one"), 1u) << text;
+  EXPECT_EQ(count("oops"), 1u) << text;
+  EXPECT_EQ(count("two"), 1u) << text;
+  EXPECT_EQ(count("three"), 1u) << text;
+  EXPECT_EQ(count(R"("event":"gap")"), 0u) << text;
+  // And when it is taken over once more, it has ended in the log already.
+  log.Follow(*session, adopted);
+  Settle();
+  EXPECT_EQ(ReadAll(log, id), text);
+}
+
 TEST_F(SessionLogTest, OfOneCommandOnlyTheFirstOutputIsKept) {
   SessionLog log(loop, blobs, {.command_bytes = 10});
   auto session = Create();

@@ -78,6 +78,12 @@ SessionManager::~SessionManager() {
 
 Task<Status> SessionManager::Start() {
   CAISSON_CO_TRY(co_await SessionRecovery(*this).Run());
+  if (parts_.commands != nullptr)
+    CAISSON_CO_TRY(co_await parts_.commands->CloseForgotten(
+        [this](const std::string& session_id, uint32_t process) {
+          const auto session = table_.FindId(session_id);
+          return session && session->FindProcess(process).has_value();
+        }));
   background_.Spawn(ReapTask());
   background_.Spawn(AuditTask());
   co_return Status();
@@ -108,14 +114,21 @@ Task<Result<std::shared_ptr<Session>>> SessionManager::Get(Access access, std::s
       co_return Gone(live->record());
     co_return live;
   }
-  CAISSON_CO_ASSIGN(auto record, co_await parts_.journal.Find(id_or_name));
-  if (!record || !access.Sees(*record)) co_return NotFound(id_or_name);
-  co_return Gone(*record);
+  CAISSON_CO_ASSIGN(const auto record, co_await Recorded(std::move(access), std::move(id_or_name)));
+  co_return Gone(record);
 }
 
 Task<Result<SessionRecord>> SessionManager::Describe(Access access, std::string id_or_name) {
   if (auto live = table_.Find(access, id_or_name)) co_return live->record();
+  co_return co_await Recorded(std::move(access), std::move(id_or_name));
+}
+
+// One that has ended, by id or by the name it had.
+Task<Result<SessionRecord>> SessionManager::Recorded(Access access, std::string id_or_name) {
   CAISSON_CO_ASSIGN(auto record, co_await parts_.journal.Find(id_or_name));
+  if (!record) {
+    CAISSON_CO_ASSIGN(record, co_await parts_.journal.FindNamed(access.home, id_or_name));
+  }
   if (!record || !access.Sees(*record)) co_return NotFound(id_or_name);
   co_return *std::move(record);
 }
@@ -240,8 +253,7 @@ Task<Result<SessionRecord>> SessionManager::ResumeWork(std::shared_ptr<Session> 
 Task<Status> SessionManager::Destroy(Access access, std::string id, std::string reason) {
   auto live = table_.Find(access, id);
   if (live) co_return co_await Shield(&parts_.loop, &tasks_, DestroyWork(live, std::move(reason)));
-  CAISSON_CO_ASSIGN(auto record, co_await parts_.journal.Find(id));
-  if (!record || !access.Sees(*record)) co_return NotFound(id);
+  CAISSON_CO_TRY(co_await Recorded(std::move(access), std::move(id)));
   co_return Status();
 }
 
@@ -295,7 +307,14 @@ Task<void> SessionManager::ExpireTask(std::shared_ptr<Session> session) {
 // --- what sessions ask for ----------------------------------------------------------------------
 
 void SessionManager::OnProcess(Session& session, std::shared_ptr<ProcessFeed> process) {
+  if (parts_.commands != nullptr) parts_.commands->Follow(session.id(), process);
   if (parts_.keeper != nullptr) parts_.keeper->Log(session, std::move(process));
+}
+
+Task<bool> SessionManager::EndIsKnown(const Session* session, uint32_t process) {
+  if (parts_.commands == nullptr) co_return false;
+  const auto record = co_await parts_.commands->Find(session->id(), process);
+  co_return record && *record && (*record)->ended;
 }
 
 Task<Result<std::vector<KeptArtifact>>> SessionManager::Keep(Session* session,

@@ -15,6 +15,7 @@
 
 #include "async/task_set.h"
 #include "sandbox/admission.h"
+#include "sandbox/command_records.h"
 #include "sandbox/session_audit.h"
 #include "sandbox/session_ender.h"
 #include "sandbox/session_journal.h"
@@ -47,8 +48,9 @@ struct ManagerParts {
   SessionJournal& journal;
   Admission& admission;
   std::vector<Provider*> providers;
-  WarmSource* warm = nullptr;       // none: every create makes a sandbox
-  SessionKeeper* keeper = nullptr;  // none: nothing outlives a session
+  WarmSource* warm = nullptr;          // none: every create makes a sandbox
+  SessionKeeper* keeper = nullptr;     // none: nothing outlives a session
+  CommandRecords* commands = nullptr;  // none: ended commands are soon forgotten
   WallClock clock = SystemTime;
 };
 
@@ -119,6 +121,7 @@ class SessionManager : private SessionObserver {
   void OnLoss(const Provider& provider, const Loss& loss);
   Task<Result<std::vector<KeptArtifact>>> Keep(Session* session,
                                                std::vector<std::string> globs) override;
+  Task<bool> EndIsKnown(const Session* session, uint32_t process) override;
 
   // session_creation.cc
   Result<std::shared_ptr<Creation>> Enter(Owner owner, SessionSpec spec);
@@ -135,6 +138,7 @@ class SessionManager : private SessionObserver {
   void Abandon(const Creation& creation);
   SandboxSpec ToSandboxSpec(const SessionRecord& record) const;
 
+  Task<Result<SessionRecord>> Recorded(Access access, std::string id_or_name);
   Task<Result<SessionRecord>> PatchWork(std::shared_ptr<Session> session, SessionPatch patch);
   Task<Result<SessionRecord>> PauseWork(std::shared_ptr<Session> session);
   Task<Result<SessionRecord>> ResumeWork(std::shared_ptr<Session> session);

@@ -128,6 +128,17 @@ Task<Result<std::optional<SessionRecord>>> StoreJournal::Find(std::string id) {
   });
 }
 
+Task<Result<std::optional<SessionRecord>>> StoreJournal::FindNamed(std::string tenant,
+                                                                   std::string name) {
+  using Found = std::optional<SessionRecord>;
+  return store_.Read<Found>(
+      [tenant = std::move(tenant), name = std::move(name)](store::Database& db) -> Result<Found> {
+        CAISSON_ASSIGN(const auto row, store::FindSessionByName(db, tenant, name));
+        if (!row) return Found();
+        return Found(FromStore(*row));
+      });
+}
+
 Task<Result<std::optional<std::string>>> StoreJournal::FindIdempotent(IdempotentCreate key) {
   return store_.Read<std::optional<std::string>>([key = ToStore(key)](store::Database& database) {
     return store::FindIdempotent(database, key);

@@ -14,6 +14,8 @@ class StoreJournal : public SessionJournal {
   Task<Status> Insert(SessionRecord record, std::optional<IdempotentCreate> key) override;
   Task<Status> Save(SessionRecord record) override;
   Task<Result<std::optional<SessionRecord>>> Find(std::string id) override;
+  Task<Result<std::optional<SessionRecord>>> FindNamed(std::string tenant,
+                                                       std::string name) override;
   Task<Result<std::optional<std::string>>> FindIdempotent(IdempotentCreate key) override;
   Task<Result<std::vector<SessionRecord>>> Live() override;
   Task<Result<SessionPage>> List(SessionQuery query) override;

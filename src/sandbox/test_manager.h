@@ -40,7 +40,8 @@ class ManagerTest : public testing::Test {
                                                             .admission = *admission,
                                                             .providers = {&provider},
                                                             .warm = warm,
-                                                            .keeper = keeper},
+                                                            .keeper = keeper,
+                                                            .commands = commands},
                                                options);
     auto started = loop.RunUntilDone(manager->Start());
     ASSERT_TRUE(started) << started.error().message();
@@ -92,6 +93,7 @@ class ManagerTest : public testing::Test {
   std::chrono::milliseconds create_time = std::chrono::seconds(20);
   WarmSource* warm = nullptr;
   SessionKeeper* keeper = nullptr;
+  CommandRecords* commands = nullptr;
   const Access mine{.tenant = "acme", .home = "acme"}, theirs{.tenant = "other", .home = "other"};
   std::unique_ptr<EventBus> events;
   std::unique_ptr<EventBus::Subscription> listener;

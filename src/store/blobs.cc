@@ -297,6 +297,15 @@ Status Blobs::RemoveAll(BlobArea area, std::string_view id) {
   return {};
 }
 
+Result<int64_t> Blobs::ModifiedMs(BlobArea area, std::string_view id) {
+  CAISSON_TRY(CheckBlobId(id));
+  const sys::UniqueFd dir =
+      OpenBeneath(dir_->fd(), DirectoryOf(area, id), O_RDONLY | O_DIRECTORY, 0);
+  struct stat info{};
+  if (!dir || ::fstat(dir.get(), &info) != 0) return BlobError("looking at", id);
+  return info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1'000'000;
+}
+
 Result<std::vector<std::string>> Blobs::Ids(BlobArea area) {
   auto names = NamesIn(OpenBeneath(dir_->fd(), DirectoryOf(area, ""), O_RDONLY | O_DIRECTORY, 0));
   if (!names) return BlobError("listing", "storage");

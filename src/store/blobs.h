@@ -90,6 +90,8 @@ class Blobs {
   Status Remove(BlobArea area, std::string_view id, std::string_view name);
   // Everything of an id. No error when there is nothing.
   Status RemoveAll(BlobArea area, std::string_view id);
+  // When something of an id was last added or removed. kNotFound when there is nothing.
+  Result<int64_t> ModifiedMs(BlobArea area, std::string_view id);
   // The ids that have something.
   Result<std::vector<std::string>> Ids(BlobArea area);
 

@@ -8,7 +8,7 @@ namespace {
 
 #define EXEC_COLUMNS                                                                              \
   "session_id, id, command, key_id, status, reason, exit_code, cpu_us, memory_peak, stdout_end, " \
-  "stderr_end, started_ms, ended_ms"
+  "stderr_end, started_ms, ended_ms, usage"
 
 ExecRecord RecordOf(const Row& row) {
   ExecRecord record;
@@ -25,25 +25,28 @@ ExecRecord RecordOf(const Row& row) {
   record.stderr_end = row.Int(10);
   record.started_ms = row.Int(11);
   record.ended_ms = row.OptionalInt(12);
+  record.usage = row.Text(13);
   return record;
 }
 
 }  // namespace
 
 Status InsertExec(Database& database, const ExecRecord& record) {
-  return database.Run("INSERT INTO execs (" EXEC_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                      {record.session_id, record.id, record.command, record.key_id, record.status,
-                       record.reason, record.exit_code, record.cpu_us, record.memory_peak,
-                       record.stdout_end, record.stderr_end, record.started_ms, record.ended_ms});
+  return database.Run(
+      "INSERT INTO execs (" EXEC_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      {record.session_id, record.id, record.command, record.key_id, record.status, record.reason,
+       record.exit_code, record.cpu_us, record.memory_peak, record.stdout_end, record.stderr_end,
+       record.started_ms, record.ended_ms, record.usage});
 }
 
 Status FinishExec(Database& database, const ExecRecord& record) {
   CAISSON_TRY(database.Run(
       "UPDATE execs SET status = ?, reason = ?, exit_code = ?, cpu_us = ?, memory_peak = ?, "
-      "stdout_end = ?, stderr_end = ?, ended_ms = ? "
+      "stdout_end = ?, stderr_end = ?, ended_ms = ?, usage = ? "
       "WHERE session_id = ? AND id = ? AND ended_ms IS NULL",
       {record.status, record.reason, record.exit_code, record.cpu_us, record.memory_peak,
-       record.stdout_end, record.stderr_end, record.ended_ms, record.session_id, record.id}));
+       record.stdout_end, record.stderr_end, record.ended_ms, record.usage, record.session_id,
+       record.id}));
   if (database.changes() == 1) return {};
   CAISSON_ASSIGN(const auto found, FindExec(database, record.session_id, record.id));
   if (!found) return Error(ErrorCode::kNotFound, Concat({"no exec ", Quoted(record.id)}));
@@ -66,10 +69,11 @@ Result<std::vector<ExecRecord>> OpenExecs(Database& database) {
   return execs;
 }
 
-Result<ExecPage> ListExecs(Database& database, std::string_view session_id, std::string_view cursor,
-                           int limit) {
+Result<ExecPage> ListEndedExecs(Database& database, std::string_view session_id,
+                                std::string_view cursor, int limit) {
   CAISSON_TRY(CheckPageLimit(limit));
-  QueryBuilder query("SELECT " EXEC_COLUMNS " FROM execs WHERE session_id = ?");
+  QueryBuilder query("SELECT " EXEC_COLUMNS
+                     " FROM execs WHERE session_id = ? AND ended_ms IS NOT NULL");
   query.Add("", {session_id});
   Cursor after;
   if (!cursor.empty()) {

@@ -26,6 +26,7 @@ struct ExecRecord {
   int64_t stderr_end = 0;
   int64_t started_ms = 0;
   std::optional<int64_t> ended_ms;
+  std::string usage = "{}";  // JSON: what it used, in full
 };
 
 // kConflict when the session has such an exec already.
@@ -42,8 +43,8 @@ struct ExecPage {
   std::vector<ExecRecord> execs;  // newest first
   std::string next_cursor;        // empty when this is the last page
 };
-// kInvalidArgument for a bad cursor or a limit outside 1 to 1000.
-Result<ExecPage> ListExecs(Database& database, std::string_view session_id, std::string_view cursor,
-                           int limit);
+// Those that have ended. kInvalidArgument for a bad cursor or a limit outside 1 to 1000.
+Result<ExecPage> ListEndedExecs(Database& database, std::string_view session_id,
+                                std::string_view cursor, int limit);
 
 }  // namespace caisson::store

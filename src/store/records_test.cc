@@ -201,14 +201,17 @@ TEST_F(RecordsTest, AnExecEndsOnce) {
 TEST_F(RecordsTest, ExecsAreListedInPages) {
   ASSERT_TRUE(InsertSession(database_, Session("s")));
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(InsertExec(
-        database_,
-        {.session_id = "s", .id = "e" + std::to_string(i), .command = "[]", .started_ms = i}));
+    ASSERT_TRUE(InsertExec(database_, {.session_id = "s",
+                                       .id = "e" + std::to_string(i),
+                                       .command = "[]",
+                                       .started_ms = i,
+                                       .ended_ms = 9}));
   }
-  const auto first = *ListExecs(database_, "s", "", 2);
+  ASSERT_TRUE(InsertExec(database_, {.session_id = "s", .id = "e9", .command = "[]"}));
+  const auto first = *ListEndedExecs(database_, "s", "", 2);
   ASSERT_EQ(first.execs.size(), 2U);
   EXPECT_EQ(first.execs[0].id, "e2");
-  const auto second = *ListExecs(database_, "s", first.next_cursor, 2);
+  const auto second = *ListEndedExecs(database_, "s", first.next_cursor, 2);
   ASSERT_EQ(second.execs.size(), 1U);
   EXPECT_EQ(second.execs[0].id, "e0");
   EXPECT_EQ(second.next_cursor, "");
@@ -234,19 +237,43 @@ TEST_F(RecordsTest, KeysKeepTheirFieldsAndTheirLatestUse) {
   EXPECT_EQ(UpdateKey(database_, key).error().code(), ErrorCode::kNotFound);
 }
 
-TEST_F(RecordsTest, EventsCountUpAndNeverReuseANumber) {
-  for (int i = 1; i <= 5; ++i) {
-    const std::string session = i % 2 == 0 ? "a" : "b";
-    EXPECT_EQ(*InsertEvent(database_, {.time_ms = i, .tenant = "t", .session_id = session}), i);
-  }
-  EXPECT_EQ(ListEvents(database_, {.after_seq = 3})->size(), 2U);
-  EXPECT_EQ(ListEvents(database_, {.session_id = "a"})->size(), 2U);
-  EXPECT_THAT(*ListEvents(database_, {.tenant = "other"}), IsEmpty());
-  EXPECT_EQ(*PurgeEvents(database_, 2, 1000), 1);
-  EXPECT_EQ(*PurgeEvents(database_, 0, 2), 2);
-  EXPECT_EQ(ListEvents(database_, {})->front().seq, 4);
-  EXPECT_EQ(*PurgeEvents(database_, 1000, 0), 2);
-  EXPECT_EQ(*InsertEvent(database_, {.tenant = "t"}), 6);
+TEST_F(RecordsTest, EventsAreFoundByRangeAndFilter) {
+  for (int i = 1; i <= 5; ++i)
+    ASSERT_TRUE(InsertEvent(database_, {.seq = i,
+                                        .tenant = "t",
+                                        .session_id = i % 2 == 0 ? "a" : "b",
+                                        .type = i < 3 ? "x" : "y",
+                                        .key_id = "k"}));
+  ASSERT_TRUE(InsertEvent(database_, {.seq = 9, .type = std::string(kEventsMissed)}));
+  EXPECT_EQ(InsertEvent(database_, {.seq = 3}).error().code(), ErrorCode::kConflict);
+  const auto found = [this](EventRange range) {
+    std::vector<int64_t> numbers;
+    const auto events = ListEvents(database_, range);
+    EXPECT_TRUE(events);
+    for (const EventRecord& event : *events) numbers.push_back(event.seq);
+    return numbers;
+  };
+  EXPECT_THAT(found({.from = 4}), ElementsAre(4, 5, 9));
+  EXPECT_THAT(found({.from = 2, .to = 3}), ElementsAre(2, 3));
+  EXPECT_THAT(found({.session_id = "a"}), ElementsAre(2, 4, 9));
+  EXPECT_THAT(found({.key_id = "k", .types = {"x", "z"}}), ElementsAre(1, 2, 9));
+  EXPECT_THAT(found({.tenant = "other"}), ElementsAre(9));
+  EXPECT_THAT(found({.limit = 2}), ElementsAre(1, 2));
+}
+
+TEST_F(RecordsTest, EventsAreForgottenFromTheOldestOnAndNumbersAreNot) {
+  EXPECT_EQ(*NewestEvent(database_), 0);
+  EXPECT_EQ(*OldestEvent(database_), std::nullopt);
+  for (int i = 1; i <= 6; ++i)
+    ASSERT_TRUE(InsertEvent(database_, {.seq = i, .time_ms = i == 3 ? 100 : i, .tenant = "t"}));
+  EXPECT_EQ(*PurgeEvents(database_, 50, 1000, 1), 1);
+  EXPECT_EQ(*PurgeEvents(database_, 50, 1000, 100), 1);
+  EXPECT_EQ(*OldestEvent(database_), 3);  // the clock went back after it: it holds the others
+  EXPECT_EQ(*PurgeEvents(database_, 0, 2, 100), 2);
+  EXPECT_EQ(*OldestEvent(database_), 5);
+  EXPECT_EQ(*PurgeEvents(database_, 1000, 1000, 100), 2);
+  EXPECT_EQ(*OldestEvent(database_), std::nullopt);
+  EXPECT_EQ(*NewestEvent(database_), 6);
 }
 
 TEST_F(RecordsTest, UsageAddsUpPerDayAndKey) {

@@ -105,7 +105,14 @@ CREATE INDEX audit_object ON audit (object, seq);
 CREATE TABLE log_restarts (one INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 )sql";
 
-constexpr std::array kSteps = {kStep1};
+constexpr const char* kStep2 = R"sql(
+ALTER TABLE events ADD COLUMN key_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE execs ADD COLUMN usage TEXT NOT NULL DEFAULT '{}';
+CREATE INDEX sessions_by_name ON sessions (tenant, name, created_ms) WHERE name IS NOT NULL;
+CREATE INDEX execs_ended ON execs (ended_ms) WHERE ended_ms IS NOT NULL;
+)sql";
+
+constexpr std::array kSteps = {kStep1, kStep2};
 
 }  // namespace
 

@@ -132,7 +132,8 @@ Result<std::optional<SessionRecord>> FindSessionByName(Database& database, std::
                                                        std::string_view name) {
   return FindOne(database,
                  "SELECT " SESSION_COLUMNS
-                 " FROM sessions s WHERE s.tenant = ? AND s.name = ? AND s.ended_ms IS NULL",
+                 " FROM sessions s WHERE s.tenant = ? AND s.name = ? "
+                 "ORDER BY s.ended_ms IS NOT NULL, s.created_ms DESC LIMIT 1",
                  {tenant, name});
 }
 

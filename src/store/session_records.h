@@ -72,7 +72,7 @@ Status SetSessionState(Database& database, std::string_view id, SessionState sta
                        std::string_view reason, int64_t now_ms);
 
 Result<std::optional<SessionRecord>> FindSession(Database& database, std::string_view id);
-// By name, among the tenant's sessions that have not ended.
+// The newest of the tenant's sessions that has the name, live or ended.
 Result<std::optional<SessionRecord>> FindSessionByName(Database& database, std::string_view tenant,
                                                        std::string_view name);
 // Every session that has not ended, oldest first; what recovery goes through.

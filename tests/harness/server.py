@@ -197,14 +197,16 @@ class Server:
         self.address = None
         self.log = None
 
-    def start(self):
+    def start(self, *more):
+        """Starts it, with more arguments than it always has."""
         assert self.process is None
         environment = {**os.environ, **self._env}
         listen = [] if any("--listen" in a for a in self._arguments) else ["--listen", "127.0.0.1:0"]
         os.makedirs(self.data_dir, mode=0o700, exist_ok=True)
         self.log = open(f"{self.data_dir}.log", "ab")
         self.process = subprocess.Popen(
-            [self._binary, "serve", *listen, "--data-dir", self.data_dir, "--auth", self._auth, *self._arguments],
+            [self._binary, "serve", *listen, "--data-dir", self.data_dir, "--auth", self._auth, *self._arguments,
+             *more],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=environment)
         line = self._line()
         assert line.startswith("listening on "), line

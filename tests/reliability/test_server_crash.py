@@ -1,5 +1,6 @@
 """kill -9 of the server costs nobody their sandbox; what was acknowledged is there afterwards."""
 
+import json
 import os
 import subprocess
 import time
@@ -37,6 +38,56 @@ def test_sessions_commands_and_output_survive_the_servers_death(server):
     assert numbers[:6] == ["0", "1", "2", "3", "4", "5"], numbers[:10]
     assert numbers == [str(n) for n in range(len(numbers))]
     api.delete(process).expect(204)
+    wait_until(lambda: api.get(process).expect(200)["state"] == "ended", "it has ended")
+    # The kept log goes on where it was, too: every number once.
+    api.destroy(session)
+    wait_until(lambda: state_of(api, session) == "destroyed", "it is destroyed")
+    lines = [json.loads(line) for line in api.get(f"{path}/logs").body.splitlines()]
+    mine = [line for line in lines if line["process"] == started["process_id"]]
+    assert [line["event"] for line in mine].count("started") == 1
+    logged = "".join(line["data"] for line in mine if line["event"] == "stdout").split()
+    assert len(logged) >= len(numbers) and logged == [str(n) for n in range(len(logged))]
+
+
+def test_a_command_whose_end_nobody_saw_is_unknown(server):
+    api = server.api()
+    session = api.create()
+    path = f"/api/sessions/{session['session_id']}"
+    started = api.post(f"{path}/exec", {"argv": ["sleep", "1000"], "background": True}).expect(202)
+    ended = api.run(session, "exit 7")
+    api.close()
+    server.kill()
+    server.end_launcher()
+    server.start()
+    api = server.api()
+    assert state_of(api, session) == "lost"
+    processes = {p["process_id"]: p for p in api.get(f"{path}/processes").expect(200)["processes"]}
+    unknown = processes[started["process_id"]]
+    assert unknown["outcome"]["status"] == "unknown" and unknown["outcome"]["reason"]
+    assert unknown["argv"] == ["sleep", "1000"] and "exit_code" not in unknown and "usage" not in unknown
+    assert processes[ended["process_id"]]["exit_code"] == 7
+
+
+def test_events_survive_the_servers_death_and_numbers_go_on(server):
+    api = server.api()
+    session = api.create()
+    api.run(session, "true")
+    before = api.get("/api/events").expect(200)["events"]
+    assert [event["sequence"] for event in before] == list(range(1, len(before) + 1))
+    api.close()
+    server.kill()
+    server.start()
+    api = server.api()
+    api.run(session, "true")
+    page = api.get("/api/events").expect(200)
+    assert page["missed"] is None
+    assert page["events"][:len(before)] == before
+    assert [event["sequence"] for event in page["events"]] == list(range(1, len(page["events"]) + 1))
+    assert page["events"][-1]["sequence"] > before[-1]["sequence"]
+    # A listener that comes back goes on with the first event that it has not seen.
+    stream = api.events("GET", "/api/events", query={"after": before[0]["sequence"]})
+    assert next(stream) == before[1]
+    stream.close()
     api.destroy(session)
 
 
