@@ -271,6 +271,15 @@ Task<milliseconds> WebhookSender::PauseUntilDue() {
 }
 
 Task<void> WebhookSender::DeliverTask(DeliveryRecord delivery) {
+  // An attempt may have ended between the reading of what is due and now.
+  const auto current = co_await parts_.store.Read<std::optional<DeliveryRecord>>(
+      [id = delivery.id](store::Database& db) { return store::FindDelivery(db, id); });
+  if (!current || !*current || (*current)->state != DeliveryState::kPending ||
+      (*current)->attempts != delivery.attempts) {
+    running_.erase(delivery.id);
+    changed_.Set();
+    co_return;
+  }
   const Status sent = co_await Attempt(delivery);
   Judge(&delivery, sent);
   if (!sent)
