@@ -75,7 +75,7 @@ Task<void> LiveSocket::Send(std::string text) {
 }
 
 Task<void> LiveSocket::PutFrom(const std::string& channel, std::string_view message) {
-  return Send(R"({"channel":)" + json::Write(channel) + R"(,"message":)" + std::string(message) +
+  return Send(R"({"channel":)" + json::Write(json::Value(channel)) + R"(,"message":)" + std::string(message) +
               "}");
 }
 
@@ -172,13 +172,13 @@ Task<void> LiveSocket::TellEvents(std::string channel,
   for (;;) {
     const auto item = co_await events->Next();
     if (!item) {
-      co_await PutFrom(
-          channel,
-          {{"type", "error"}, {"code", item.error().name()}, {"detail", item.error().message()}});
+      co_await PutFrom(channel, json::Write(json::Object{{"type", "error"},
+                                                         {"code", item.error().name()},
+                                                         {"detail", item.error().message()}}));
       break;
     }
-    json::Object message = std::visit([](const auto& event) { return ToJson(event); }, *item);
-    co_await PutFrom(channel, std::move(message));
+    const json::Object message = std::visit([](const auto& event) { return ToJson(event); }, *item);
+    co_await PutFrom(channel, json::Write(message));
   }
   co_await Put({{"type", "closed"}, {"channel", channel}});
 }
@@ -224,14 +224,18 @@ Task<Result<Reply>> Stream(Call* call) {
 }  // namespace
 
 void AddStreamRoutes(std::vector<Route>& routes) {
-  routes.push_back({.method = "GET",
-                    .pattern = "/api/stream",
-                    .permission = {Verb::kRead, Resource::kEvents},
-                    .handler = Stream,
-                    .id = "stream",
-                    .group = "events",
-                    .summary = "Events and the output of any number of commands over one WebSocket",
-                    .outcomes = {{101, ""}}});
+  constexpr std::pair<std::string_view, std::string_view> kPlaces[] = {
+      {"/api/stream", "stream"}, {"/stream", "originalStream"}};
+  for (const auto& [pattern, id] : kPlaces)
+    routes.push_back(
+        {.method = "GET",
+         .pattern = pattern,
+         .permission = {Verb::kRead, Resource::kEvents},
+         .handler = Stream,
+         .id = id,
+         .group = "events",
+         .summary = "Events and the output of any number of commands over one WebSocket",
+         .outcomes = {{101, ""}}});
 }
 
 }  // namespace caisson::api
