@@ -75,8 +75,8 @@ Task<void> LiveSocket::Send(std::string text) {
 }
 
 Task<void> LiveSocket::PutFrom(const std::string& channel, std::string_view message) {
-  return Send(R"({"channel":)" + json::Write(json::Value(channel)) + R"(,"message":)" + std::string(message) +
-              "}");
+  return Send(R"({"channel":)" + json::Write(json::Value(channel)) + R"(,"message":)" +
+              std::string(message) + "}");
 }
 
 Task<Status> LiveSocket::SendAll() {

@@ -21,8 +21,8 @@ using testing::HasSubstr;
 
 Writer::Work Insert(std::string type) {
   return [type = std::move(type)](Database& database) -> Status {
-    CAISSON_TRY(InsertEvent(database, {.tenant = "t", .type = type}));
-    return {};
+    CAISSON_ASSIGN(const int64_t newest, NewestEvent(database));
+    return InsertEvent(database, {.seq = newest + 1, .tenant = "t", .type = type});
   };
 }
 Writer::Work InsertBytes(size_t size) { return Insert(std::string(size, 'x')); }
