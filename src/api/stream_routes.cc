@@ -106,7 +106,7 @@ Task<Status> LiveSocket::ObeyAll() {
                        {"code", done.error().name()},
                        {"detail", done.error().message()}};
     if (!done.error().remedy().empty()) error["remediation"] = done.error().remedy();
-    co_await Put(std::move(error));
+    co_await Put(error);
   }
 }
 
