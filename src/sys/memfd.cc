@@ -12,6 +12,20 @@
 #endif
 
 namespace caisson::sys {
+namespace {
+
+// While the kernel has hold of one of its pages (to move or to age it), a file cannot be sealed
+// against writing: EBUSY, after about 100 ms of waiting inside (memfd_wait_for_pins in mm/memfd.c).
+int Seal(int fd) {
+  constexpr int kAttempts = 30;
+  for (int attempt = 1;; ++attempt) {
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+      return 0;
+    if (errno != EBUSY || attempt == kAttempts) return errno;
+  }
+}
+
+}  // namespace
 
 Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program, Readable readable) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC));
@@ -27,8 +41,8 @@ Result<UniqueFd> MakeSealedProgram(const char* name, std::string_view program, R
                                                         : 0555;
   if (fchmod(fd.get(), mode) != 0)
     return Error::FromErrno(std::string("protect the memory file of ") + name);
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return Error::FromErrno(std::string("seal the memory file of ") + name);
+  if (const int error = Seal(fd.get()); error != 0)
+    return Error::FromErrno(std::string("seal the memory file of ") + name, error);
   return fd;
 }
 
