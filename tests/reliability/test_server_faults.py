@@ -197,6 +197,16 @@ def test_without_descriptors_connections_are_refused_and_the_server_rests_and_re
         api.destroy(left)
 
 
+def fate_of(server):
+    """"lives", "died", or nothing yet: one that dies answers nobody a while before it has gone."""
+    if server.process.poll() is not None:
+        return "died"
+    try:
+        return "lives" if server.api(check=False).get("/health").status == 200 else None
+    except (OSError, http.client.HTTPException):
+        return None
+
+
 def test_without_memory_the_request_fails_or_the_next_server_has_everything(server):
     api = server.api()
     session = api.create()
@@ -211,7 +221,7 @@ def test_without_memory_the_request_fails_or_the_next_server_has_everything(serv
             assert answer.status < 500 or answer.status in (500, 503), answer.body
     except (ConnectionError, http.client.HTTPException):
         pass
-    if server.process.poll() is None:
+    if wait_until(lambda: fate_of(server), "it lives or has died") == "lives":
         resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     else:
         server.process.stdout.close()
